@@ -35,7 +35,8 @@ SECRET = "a-secret-of-this-test"
 @pytest.fixture
 def session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """The lane's session, as if it had read no table yet."""
-    monkeypatch.setattr(connectors, "_known", WeakKeyDictionary())
+    for known in ("_accesses", "_warned"):
+        monkeypatch.setattr(connectors, known, WeakKeyDictionary())
     before = spark.conf.get("fs.s3a.impl", None)
     assert before is None
     yield spark

@@ -27,8 +27,8 @@ ALLOWED = {
     "hoodie.timeline.owner.forget_all": "tests play the death of a process by it",
 }
 
-# The command line calls functions with these decorators; notebooks call methods of these names.
-CALLED_BY_DECORATOR = {"command", "callback"}
+# The command line and CALL run functions with these decorators; notebooks call methods of these names.
+CALLED_BY_DECORATOR = {"command", "callback", "procedure"}
 CALLED_BY_NAME = {"_repr_html_"}
 
 # The command line loads the module of the called command by name.
@@ -120,7 +120,7 @@ def _is_called_from_outside(definition: Definition, held: frozenset[str]) -> boo
     if name.startswith("__") or name in CALLED_BY_NAME or definition.name in held or definition.name in _commands():
         return True
     decorators = [node.func for node in getattr(definition.node, "decorator_list", []) if isinstance(node, ast.Call)]
-    if any(isinstance(node, ast.Attribute) and node.attr in CALLED_BY_DECORATOR for node in decorators):
+    if any(ast.unparse(node).rpartition(".")[2] in CALLED_BY_DECORATOR for node in decorators):
         return True
     if definition.class_node is None:
         return False

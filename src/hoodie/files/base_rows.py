@@ -15,7 +15,7 @@ from hoodie.files.slice_read import SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_groups import keys_in_range
 from hoodie.records.change import RECORD_KEY
-from hoodie.records.merging.fold import FoldRule, mode_replaces_all
+from hoodie.records.merging.fold import FoldRule
 from hoodie.storage import Store
 
 
@@ -44,7 +44,7 @@ class BaseRows:
         self._base = file_slice.base_file
         self._read = read
         self._may_skip_named = (
-            mode_replaces_all(rule) or (read.base_filter_on_keys and not rule.is_partial) or result.decides_rows_alone
+            rule.replaces_all or (read.base_filter_on_keys and not rule.is_partial) or result.decides_rows_alone
         )
         self._result = result
         self.schema = result.base_schema

@@ -26,6 +26,7 @@ from hoodie.read.lookup import key_columns, key_table, plan_lookup
 from hoodie.read.plan import ScanPlan, plan_scan
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.expression import RowExpression, assigned_values
+from hoodie.records.keys.key_generator import is_text
 from hoodie.records.sql.alike import is_alike
 from hoodie.records.sql.parse import parse_expression
 from hoodie.records.sql.quoting import quoted
@@ -84,10 +85,11 @@ def _looked_up(plan: MergePlan, source: pa.Table, lookup: ScanPlan | None) -> tu
         stored = _all_rows(plan)
     else:
         stored = read_table(plan_lookup(plan.view, wanted) if lookup is None else lookup)
-    places = pc.index_in(_names(wanted, plan), value_set=_names(stored, plan))
+    given, known = _names(wanted, plan), _names(stored, plan)
+    places = pc.index_in(given, value_set=known)
     meets = pc.is_valid(places)
     target_rows = stored.select(plan.schema.names)
-    others = pc.invert(pc.is_in(_names(stored, plan), value_set=_names(wanted, plan)))
+    others = pc.invert(pc.is_in(known, value_set=given))
     return {
         Group.MATCHED: (target_rows.take(places.filter(meets)), source.filter(meets)),
         Group.NOT_MATCHED: (None, source.filter(pc.invert(meets))),
@@ -308,7 +310,7 @@ def _codes(target: pa.ChunkedArray, source: pa.ChunkedArray, pair: Equality) -> 
 def _common_type(target: pa.DataType, source: pa.DataType) -> pa.DataType | None:
     """Return the type in which values of both types are compared; None for types that have no such type."""
     for kind, common in (
-        (_is_text, pa.large_string()),
+        (is_text, pa.large_string()),
         (pa.types.is_signed_integer, pa.int64()),
         (pa.types.is_floating, pa.float64()),
     ):
@@ -317,11 +319,6 @@ def _common_type(target: pa.DataType, source: pa.DataType) -> pa.DataType | None
     if pa.types.is_nested(target) or (source != target and not pa.types.is_null(source)):
         return None
     return target
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    kind = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def compares_alike(plan: MergePlan, source: pa.Schema) -> bool:

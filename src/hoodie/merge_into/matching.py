@@ -21,22 +21,13 @@ class Equality:
     null_safe: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """The conditions of `on` for two rows that meet.
+def matching_of(
+    merge: Merge, names: Sequence[str], source_names: Sequence[str], *, takes_conditions: bool
+) -> tuple[tuple[Equality, ...], str | None]:
+    """Return the columns that `on` compares, and its further condition in SQL, whose columns have the names of sides.
 
-    `pairs`: columns that are equal. `also`: a further condition in SQL, in which every column has the name of its side
-    before it; None if there is none.
-    """
-
-    pairs: tuple[Equality, ...]
-    also: str | None
-
-
-def matching_of(merge: Merge, names: Sequence[str], source_names: Sequence[str], *, takes_conditions: bool) -> Matching:
-    """Return the conditions of `on`; `names` and `source_names` are the columns of the table and of the source.
-
-    `takes_conditions`: whether it may have other parts than equalities of a column of each side.
+    `names` and `source_names`: the columns of the table and of the source. `takes_conditions`: whether `on` may have
+    other parts than equalities of a column of each side.
 
     Raises: UnsupportedError for another part; SchemaMismatchError for unknown and ambiguous columns.
     """
@@ -60,7 +51,7 @@ def matching_of(merge: Merge, names: Sequence[str], source_names: Sequence[str],
                 f"the source, such as {f'{merge.target}.id = {merge.source}.id'!r}, joined by AND; other conditions "
                 "belong to the clauses"
             )
-    return Matching(tuple(pairs), " AND ".join(others) or None)
+    return tuple(pairs), " AND ".join(others) or None
 
 
 def _equality(part: exp.Expression, merge: Merge, names: Sequence[str], source_names: Sequence[str]) -> Equality | None:

@@ -98,13 +98,12 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
     if any(not one.deletes and one.group is not Group.NOT_MATCHED for one in merge.clauses):
         check_sets_nulls(view.config, properties, "merge with an update")
     has_automatic_keys = not view.config.record_key_fields
-    on = matching_of(
+    found, also = matching_of(
         merge,
         [*schema.names, RECORD_KEY] if has_automatic_keys else schema.names,
         source_names,
         takes_conditions=has_automatic_keys,
     )
-    found = on.pairs
     names = {} if has_automatic_keys else _naming_columns(view, by_path=by_path)
     joins = has_automatic_keys or len(found) != len(names) or {one.target for one in found} != names.keys()
     key_fields = (*view.config.record_key_fields, *view.config.partition_fields)
@@ -117,9 +116,7 @@ def plan_merge(view: TableView, merge: Merge, source_names: Sequence[str], prope
         for clause in merge.clauses
     )
     merge, join = replace(merge, clauses=clauses), found if joins else ()
-    plan = MergePlan(
-        view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join, also=on.also
-    )
+    plan = MergePlan(view=view, merge=merge, schema=schema, source_of=source_of, by_path=by_path, join=join, also=also)
     if not plan.is_upsert:
         _refuse_unstored_keys(view, "a merge that is no upsert of all columns")
     return plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,29 +17,15 @@ from hoodie.errors import InvalidConfigError, MissingFileError, SchemaMismatchEr
 from hoodie.merge_into.by_condition import UpdatePlan, plan_matching_keys, plan_update
 from hoodie.merge_into.changes import merged_rows
 from hoodie.merge_into.plan import MergePlan
-from hoodie.merge_into.source import StagedSource
 from hoodie.read.plan import ScanPlan
 from hoodie.records.condition import Condition
 from hoodie.records.sql.clock import Clock
 from hoodie.records.sql.quoting import quoted
-from hoodie.storage import Store
 from hoodie.view.table_view import TableView
 from hoodie.write.attempt import Retries
 from hoodie.write.indexed import PartsMoveError, delete, merge, update, upsert
 from hoodie.write.options import ignored_columns
 from hoodie.write.result import WriteResult
-
-
-class MergeSession(Protocol):
-    """What Spark does for a merge whose source is a DataFrame; `spark/merge.py` implements it."""
-
-    def merge_source(
-        self, frame: Any, store: Store
-    ) -> contextlib.AbstractContextManager[Callable[[], StagedSource | None]]:
-        """Yield a function that stages the rows of the source, and returns None if they cannot be staged."""
-
-    def merged_rows(self, plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_max: int) -> Any:
-        """Return the changes as a DataFrame or a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +80,12 @@ class ComputedWrite:
         self,
         source: Any,
         plan_of: Callable[[TableView, Sequence[str], Mapping[str, str]], MergePlan],
-        session: MergeSession | None,
+        session: Any,
     ) -> WriteResult:
         """Merge source rows into the table. `plan_of` plans it for a view, the columns of the source and the options.
 
-        `source`: a DataFrame if there is a session, otherwise an Arrow table.
+        `source`: an Arrow table; or a DataFrame, then `session` is Spark's room, whose functions stage its rows and
+        compute the changes (`spark/merge.py`).
 
         Raises: as `TableMerger.execute`.
         """

@@ -18,7 +18,6 @@ class SourceFile:
     """The rows of one task, in an Arrow IPC file. `size_bytes`: their size in memory."""
 
     path: str
-    rows: int
     size_bytes: int
 
 
@@ -57,12 +56,8 @@ def stage_source(engine: Engine, data: Dataset, store: Store, folder: str) -> St
     """Write all rows of a source under the folder. Raises: as `Engine.process`; StorageError."""
     schema = pa.schema([field.with_nullable(True) for field in data.schema])
     stage = _Stage(store.spec, folder, schema)
-    files: list[SourceFile] = engine.process(data, _as_they_are, schema, stage)
+    files: list[SourceFile] = engine.process(data, lambda batches, _: batches, schema, stage)
     return StagedSource(store.spec, schema, tuple(files))
-
-
-def _as_they_are(batches: Iterator[pa.RecordBatch], _: TaskContext) -> Iterator[pa.RecordBatch]:
-    return batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +79,4 @@ class _Stage:
                 with explained(store.uri(self.folder)):
                     writer.write_batch(conform(batch, self.schema))
                 rows, size_bytes = rows + batch.num_rows, size_bytes + batch.nbytes
-        return [SourceFile(path, rows, size_bytes)] if rows else []
+        return [SourceFile(path, size_bytes)] if rows else []

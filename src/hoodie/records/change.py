@@ -33,14 +33,9 @@ class Kind(IntEnum):
 
 def change_schema(table_schema: pa.Schema) -> pa.Schema:
     """Return the schema of change batches of a table; `table_schema` has its data columns, without meta columns."""
-    leading = [pa.field(KIND, pa.int8(), False), pa.field(RECORD_KEY, pa.string(), False)]
-    return pa.schema(
-        [
-            *leading,
-            pa.field(PARTITION_PATH, pa.string(), False),
-            *(field.with_nullable(True) for field in table_schema),
-        ]
-    )
+    types = (pa.int8(), pa.string(), pa.string())
+    leading = [pa.field(name, kind, False) for name, kind in zip(LEADING, types, strict=True)]
+    return pa.schema([*leading, *(field.with_nullable(True) for field in table_schema)])
 
 
 def flags_deletes(schema: pa.Schema) -> bool:

@@ -152,7 +152,10 @@ class Condition:
         """
         columns = [resolve_name(name, schema) for name in values.column_names]
         flat = pa.schema([(column.name, column.type) for column in columns])
-        _check_types(values, flat)
+        for column in columns:
+            found = values.schema.field(column.name).type
+            if found != column.type:
+                raise SchemaMismatchError(f"partition values of {column.name!r}: expected {column.type}, found {found}")
         masks = unknown or {}
         kept = pa.repeat(True, values.num_rows)
         for part, on_partitions in _conjuncts_on_partitions(self.tree, schema, flat):
@@ -166,11 +169,7 @@ def _row_group_leaf(leaf: exp.Expression, translator: Translator) -> pc.Expressi
     if not floats:
         return _if_it_cannot_fail(translator.condition(leaf))
     for node_type, left, right in _upper_bounds(leaf):
-        bound = translator.value(right)
-        is_number = (
-            bound.is_literal and bound.family in ("integer", "decimal", "float") and bound.literal == bound.literal
-        )
-        if is_number and is_column(without_parens(left)):
+        if translator.value(right).is_number_literal and is_column(without_parens(left)):
             return _if_it_cannot_fail(translator.condition(node_type(this=left.copy(), expression=right.copy())))
     return None
 
@@ -220,13 +219,6 @@ def _is_true(condition: pc.Expression, values: pa.Table) -> pa.BooleanArray:
         # It fails for a partition that may have no row, or only rows that other parts of the condition leave out.
         return pa.repeat(True, values.num_rows)
     return pc.fill_null(found, False)
-
-
-def _check_types(values: pa.Table, expected: pa.Schema) -> None:
-    for column in expected:
-        found = values.schema.field(column.name).type
-        if found != column.type:
-            raise SchemaMismatchError(f"partition values of {column.name!r}: expected {column.type}, found {found}")
 
 
 def _wanted_keys(node: exp.Expression, schema: pa.Schema, columns: Mapping[str, KeysOf]) -> WantedKeys | None:

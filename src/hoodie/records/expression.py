@@ -22,8 +22,8 @@ from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql.cast import cast
 from hoodie.records.sql.columns import Columns, column_refs
 from hoodie.records.sql.parse import parse_expression
-from hoodie.records.sql.translate import Translator, evaluate_lazily
-from hoodie.records.sql.values import evaluate, evaluate_all
+from hoodie.records.sql.translate import HeldRows, Translator
+from hoodie.records.sql.values import evaluate, evaluate_all, family_of
 
 _SHOWN_MAX: Final = 200
 _COLUMNS_SHOWN_MAX: Final = 5
@@ -90,7 +90,10 @@ class RowExpression:
         return rows.filter(self.values(rows))
 
     def _lazily(self, rows: pa.Table) -> pa.ChunkedArray:
-        return evaluate_lazily(parse_expression(self.text), self.schema, self.joined, rows, self.as_type)
+        """Compute each part only for the rows for which Spark computes it. Memory: several times the rows."""
+        held = HeldRows(rows)
+        value = Translator(self.schema, self.joined, rows=held).value(parse_expression(self.text))
+        return evaluate(cast(value, self.as_type).expression, held.table)
 
     def _first_failing(self, rows: pa.Table) -> pa.Table:
         """Return the first row for which the evaluation fails, found by halving."""
@@ -128,13 +131,10 @@ def assigned_values(
         values = pa.table({name: one.values(rows) for name, one in parsed.items()})
     for name, one in parsed.items():
         given = RowExpression.parse(one.text, translator.schema, translator=translator)
-        if _is_text(given.as_type) and not _is_text(one.as_type) and values[name].null_count:
+        is_parsed = family_of(given.as_type) == "string" and family_of(one.as_type) != "string"
+        if is_parsed and values[name].null_count:
             _check_no_text_is_lost(name, given, values[name], rows)
     return values
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _check_no_text_is_lost(name: str, given: RowExpression, values: pa.ChunkedArray, rows: pa.Table) -> None:

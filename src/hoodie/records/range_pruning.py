@@ -24,8 +24,7 @@ from hoodie.records.sql.translate import Translator
 from hoodie.records.sql.values import evaluate
 
 Mask = npt.NDArray[np.bool_]
-_LOW: Final = "low"
-_HIGH: Final = "high"
+_BOUND: Final = "bound"
 _LIST_MAX: Final = 1000
 """Longer lists of values limit nothing: each value is compared with the bounds of each place."""
 _MIRRORED: Final[Mapping[type[exp.Expression], type[exp.Expression]]] = {
@@ -79,18 +78,24 @@ def can_match(condition: exp.Expression, schema: pa.Schema, bounds: Mapping[str,
 def _limit(node: exp.Expression, leaves: _Leaves) -> Mask | None:
     """Return the places where the condition can be true; None if it limits nothing."""
     if isinstance(node, exp.And):
-        parts = [_limit(one, leaves) for one in operands(node, exp.And)]
-        said = [part for part in parts if part is not None]
-        return reduce(np.logical_and, said) if said else None
+        return _all_of([_limit(one, leaves) for one in operands(node, exp.And)])
     if isinstance(node, exp.Or):
-        parts = [_limit(one, leaves) for one in operands(node, exp.Or)]
-        said = [part for part in parts if part is not None]
-        return reduce(np.logical_or, said) if len(said) == len(parts) else None
+        return _any_of([_limit(one, leaves) for one in operands(node, exp.Or)])
     try:
         return leaves.limit(node)
     except (HoodieError, pa.ArrowException):
         # The bounds cannot be compared as the rows are: nothing is known of this part.
         return None
+
+
+def _all_of(parts: list[Mask | None]) -> Mask | None:
+    said = [part for part in parts if part is not None]
+    return reduce(np.logical_and, said) if said else None
+
+
+def _any_of(parts: list[Mask | None]) -> Mask | None:
+    said = [part for part in parts if part is not None]
+    return reduce(np.logical_or, said) if len(said) == len(parts) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +130,19 @@ class _Leaves:
         if not is_column(without_parens(left)):
             kind, left, right = _MIRRORED[kind], right, left
         found = self._bounds(left)
-        if found is None or self._names_columns(right):
+        if found is None or column_refs(right, self.schema):
             return None
         if kind is exp.EQ:
-            low, high = self._side(found, _LOW, exp.LTE, right), self._side(found, _HIGH, exp.GTE, right)
-            said = [side for side in (low, high) if side is not None]
-            return reduce(np.logical_and, said) if said else None
+            sides = (found.low, exp.LTE), (found.high, exp.GTE)
+            return _all_of([self._side(bound, found.is_known, kind, right) for bound, kind in sides])
         if kind in (exp.LT, exp.LTE):
-            return self._side(found, _LOW, kind, right)
-        return self._side(found, _HIGH, kind, right, is_lower_limit=True)
+            return self._side(found.low, found.is_known, kind, right)
+        return self._side(found.high, found.is_known, kind, right, is_lower_limit=True)
 
     def _side(
         self,
-        found: Bounds,
-        side: str,
+        bound: pa.Array,
+        known: Mask,
         kind: type[exp.Expression],
         value: exp.Expression,
         *,
@@ -149,14 +153,14 @@ class _Leaves:
         High bounds of floats prove nothing about greater values: other writers leave out NaN, which is above all
         numbers. A date and a time are compared in the session's time zone, which is not known here.
         """
-        bound = found.low if side == _LOW else found.high
-        known = found.is_known
-        if pa.types.is_floating(bound.type) and (is_lower_limit or not self._is_number(value)):
+        given = Translator(self.schema)
+        if pa.types.is_floating(bound.type) and (is_lower_limit or not given.value(value).is_number_literal):
             return None
-        if pa.types.is_date(bound.type) and Translator(self.schema).value(value).family == "timestamp":
+        if pa.types.is_date(bound.type) and given.value(value).family == "timestamp":
             return None
-        schema = pa.schema([(side, bound.type)])
-        compared = Translator(schema, joined=ALL_NAMES).condition(kind(this=exp.column(side), expression=value.copy()))
+        schema = pa.schema([(_BOUND, bound.type)])
+        node = kind(this=exp.column(_BOUND), expression=value.copy())
+        compared = Translator(schema, joined=ALL_NAMES).condition(node)
         if "cast(" in str(compared):
             # Bounds in one order are no bounds of values that are cast to a type with another order.
             return None
@@ -166,16 +170,6 @@ class _Leaves:
     def _bounds(self, node: exp.Expression) -> Bounds | None:
         node = without_parens(node)
         return self.bounds.get(resolve(node, self.schema).name) if is_column(node) else None
-
-    def _names_columns(self, node: exp.Expression) -> bool:
-        return bool(column_refs(node, self.schema))
-
-    def _is_number(self, node: exp.Expression) -> bool:
-        value = Translator(self.schema).value(node)
-        return value.is_literal and value.family in ("integer", "decimal", "float") and value.literal == value.literal
-
-    def _is_null(self, node: exp.Expression) -> bool:
-        return isinstance(without_parens(node), exp.Null)
 
 
 def _null_test(node: exp.Expression) -> tuple[exp.Expression, bool] | None:
@@ -191,18 +185,14 @@ def _between(self: _Leaves, node: exp.Between) -> Mask | None:
     if node.args.get("symmetric"):
         return None
     low = self._compared(exp.GTE, node.this, node.args["low"])
-    high = self._compared(exp.LTE, node.this, node.args["high"])
-    said = [part for part in (low, high) if part is not None]
-    return reduce(np.logical_and, said) if said else None
+    return _all_of([low, self._compared(exp.LTE, node.this, node.args["high"])])
 
 
 def _in(self: _Leaves, node: exp.In) -> Mask | None:
-    given = [one for one in node.expressions if not self._is_null(one)]
+    given = [one for one in node.expressions if not isinstance(without_parens(one), exp.Null)]
     if not given or len(given) > _LIST_MAX:
         return None
-    parts = [self._compared(exp.EQ, node.this, one) for one in given]
-    said = [part for part in parts if part is not None]
-    return reduce(np.logical_or, said) if len(said) == len(parts) else None
+    return _any_of([self._compared(exp.EQ, node.this, one) for one in given])
 
 
 def _like(self: _Leaves, node: exp.Like) -> Mask | None:
@@ -231,14 +221,10 @@ def _starts(self: _Leaves, node: exp.Expression, prefix: str) -> Mask | None:
     return np.asarray(pc.fill_null(inside, False)) | ~found.is_known
 
 
-def _flag(self: _Leaves, node: exp.Expression) -> Mask | None:
-    return self._compared(exp.EQ, node, exp.true())
-
-
 _OTHERS: Final[Mapping[type[exp.Expression], Callable[..., Mask | None]]] = {
     exp.Between: _between,
     exp.In: _in,
     exp.Like: _like,
     exp.StartsWith: _starts_with,
-    exp.Column: _flag,
+    exp.Column: lambda self, node: self._compared(exp.EQ, node, exp.true()),
 }

@@ -39,14 +39,10 @@ def _texts(values: pa.Array) -> pa.StringArray:
 
 
 def _writer(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
         return lambda values: values.cast(pa.string())
     if pa.types.is_floating(kind):
         return _numbers
-    if pa.types.is_date(kind):
-        return lambda values: _quoted(values.cast(pa.string()))
     if pa.types.is_timestamp(kind):
         return _times
     if pa.types.is_struct(kind):
@@ -57,7 +53,7 @@ def _writer(kind: pa.DataType) -> Callable[[pa.Array], pa.Array]:
         return _maps
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return _base64
-    return lambda values: _quoted(values.cast(pa.string()))
+    return _quoted
 
 
 def _quoted(values: pa.Array) -> pa.Array:
@@ -90,7 +86,7 @@ def _times(values: pa.Array) -> pa.Array:
 def _maps(values: pa.MapArray) -> pa.Array:
     """Objects whose names are the keys as text."""
     whole = values.take(pa.array(np.arange(len(values))))  # keys and items of a slice are those of the whole array
-    names = _quoted(whole.keys.cast(pa.string()))
+    names = _quoted(whole.keys)
     return _joined("{", whole, pc.binary_join_element_wise(names, _texts(whole.items), ":"), "}")
 
 

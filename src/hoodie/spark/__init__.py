@@ -6,7 +6,6 @@ from hoodie.spark.catalog import Catalog
 from hoodie.spark.divided import divided
 from hoodie.spark.engine import SparkDataset, SparkEngine, active_session, engine_and_dataset, engine_of
 from hoodie.spark.lookups import assigned, filter_exists, record_locations
-from hoodie.spark.mapped import mapped
 from hoodie.spark.merge import merge_source, merged_rows
 from hoodie.spark.merged import read_cdc
 from hoodie.spark.scan import read_scan
@@ -14,6 +13,7 @@ from hoodie.spark.session import check_literals, now, open_local_session, open_s
 from hoodie.spark.small_tables import from_arrow, to_arrow
 from hoodie.spark.stream_sink import start_stream
 from hoodie.spark.takeover import load, register, save, unregister
+from hoodie.spark.tasks import mapped
 from hoodie.spark.types import arrow_schema_of
 
 __all__ = [

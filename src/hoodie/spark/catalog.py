@@ -43,11 +43,6 @@ def uri_of_schema(schema: T.StructType) -> CatalogEntry | None:
     return None
 
 
-def plain_sql(session: Any, text: str, **frames: Any) -> Any:
-    """Run a statement by PySpark's own `sql`, also in a registered session; `frames` by the names in braces."""
-    return type(session).sql(session, text, **frames)
-
-
 class Catalog:
     """The catalog of a session. Names are texts of SQL, quoted where necessary."""
 
@@ -60,7 +55,7 @@ class Catalog:
             # First: Spark 4 prints an error of several kB for a query of an unknown table, although it is caught.
             if not self.exists(name):
                 return None
-            schema = plain_sql(self._session, f"SELECT * FROM {name}").schema
+            schema = self.query(f"SELECT * FROM {name}").schema
         except AnalysisException:
             return None
         return uri_of_schema(schema) or self._of_others(name)
@@ -87,20 +82,19 @@ class Catalog:
         """Add a table with the columns of a schema. Raises: as `check_has_tables`."""
         self.check_has_tables()
         comment = (_MANAGED if is_managed else _EXTERNAL) + uri
-        columns = [_column(field) for field in spark_schema_of(with_meta_fields(schema))]
+        fields = spark_schema_of(with_meta_fields(schema)).fields
+        columns = [f"{quoted(field.name)} {_type(field.dataType)}" for field in fields]
         columns[0] += f" COMMENT {literal_of(comment)}"
-        plain_sql(
-            self._session,
-            f"CREATE TABLE {name} ({', '.join(columns)}) USING hoodie LOCATION {literal_of(uri)}",
-        )
+        create = f"CREATE TABLE {name} ({', '.join(columns)}) USING hoodie LOCATION {literal_of(uri)}"
+        self.query(create)
 
     def remove(self, name: str) -> None:
         """Remove a table; its files stay."""
-        plain_sql(self._session, f"DROP TABLE {name}")
+        self.query(f"DROP TABLE {name}")
 
     def refresh(self, name: str, schema: pa.Schema) -> None:
         """Give the entry of a table the columns of a schema; entries that were not added here stay as they are."""
-        entry = uri_of_schema(plain_sql(self._session, f"SELECT * FROM {name}").schema)
+        entry = uri_of_schema(self.query(f"SELECT * FROM {name}").schema)
         if entry is not None:
             self.remove(name)
             self.add(name, entry.uri, schema, is_managed=entry.is_managed)
@@ -113,9 +107,12 @@ class Catalog:
         """Return a type in Spark's words."""
         return str(spark_schema_of(pa.schema([pa.field("x", kind)])).fields[0].dataType.simpleString())
 
-    def query(self, text: str, frames: Mapping[str, Any]) -> Any:
-        """Run a query over DataFrames, whose names are in braces; without any, the text is as the caller wrote it."""
-        return plain_sql(self._session, text, **frames)
+    def query(self, text: str, frames: Mapping[str, Any] | None = None) -> Any:
+        """Run a statement by PySpark's own `sql`, also in a registered session.
+
+        The names of DataFrames are in braces; without any, the text is as the caller wrote it.
+        """
+        return type(self._session).sql(self._session, text, **(frames or {}))
 
     def _of_others(self, name: str) -> CatalogEntry | None:
         """Return the location of a table that was created with one of our providers, for example by JVM Hudi.
@@ -123,7 +120,7 @@ class Catalog:
         A classic session reads in Spark's catalog what DESCRIBE of Spark 4 leaves out; Spark Connect cannot.
         """
         try:
-            described = plain_sql(self._session, f"DESCRIBE TABLE EXTENDED {name}").collect()
+            described = self.query(f"DESCRIBE TABLE EXTENDED {name}").collect()
         except PySparkException:
             return None  # a table of another catalog, which Spark describes in no such way
         facts = {row[0]: row[1] or "" for row in described}
@@ -136,10 +133,6 @@ class Catalog:
             uri = known.storage().locationUri()
             location = str(uri.get()) if uri.isDefined() else ""
         return CatalogEntry(_path(location)) if provider.lower() in _PROVIDERS and location else None
-
-
-def _column(field: T.StructField) -> str:
-    return f"{quoted(field.name)} {_type(field.dataType)}"
 
 
 def _type(kind: T.DataType) -> str:

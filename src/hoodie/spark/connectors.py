@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from hoodie.errors import HoodieWarning
 from hoodie.files.table_properties import PROPERTIES
-from hoodie.spark.workers import reason
+from hoodie.spark.workers import is_connect, reason
 from hoodie.storage import Store, StoreSpec
 from hoodie.storage.options import masked, normalised
 from hoodie.storage.paths import checked_path, native_scheme
@@ -55,18 +55,12 @@ class Access:
 
     def reader(self, session: Any) -> Any:
         """Return a reader of the session that has the options."""
-        return session.read if _is_connect(session) else session.read.options(**self.options)
+        return session.read if is_connect(session) else session.read.options(**self.options)
 
 
-@dataclass(slots=True)
-class _Known:
-    """How a session reads each store, and the texts of its warnings."""
-
-    accesses: dict[StoreSpec, Access | None] = field(default_factory=dict)
-    warned: set[str] = field(default_factory=set)
-
-
-_known: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+_accesses: WeakKeyDictionary[Any, dict[StoreSpec, Access | None]] = WeakKeyDictionary()
+_warned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""The texts of the warnings of a session."""
 
 
 def access_of(session: Any, store: Store) -> Access | None:
@@ -76,10 +70,10 @@ def access_of(session: Any, store: Store) -> Access | None:
     """
     if not store.spec.is_remote:
         return Access(store.uri("").rstrip("/"))
-    known = _known.setdefault(session, _Known())
-    if store.spec not in known.accesses:
-        known.accesses[store.spec] = _tried(session, store.spec, known.warned)
-    return known.accesses[store.spec]
+    accesses = _accesses.setdefault(session, {})
+    if store.spec not in accesses:
+        accesses[store.spec] = _tried(session, store.spec, _warned.setdefault(session, set()))
+    return accesses[store.spec]
 
 
 def hadoop_access(spec: StoreSpec) -> Access | None:
@@ -91,7 +85,11 @@ def hadoop_access(spec: StoreSpec) -> Access | None:
     if scheme == _S3:
         translated = _s3(bucket, options)
     elif scheme == _GS:
-        translated = _gs(options)
+        keyfile = _first(options, "google_service_account", "service_account", "google_service_account_path")
+        translated = {
+            "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE" if keyfile else "",
+            "fs.gs.auth.service.account.json.keyfile": keyfile,
+        }
     else:
         container, _, host = bucket.partition("@")
         account = _first(options, "azure_storage_account_name", "account_name") or os.environ.get(
@@ -126,14 +124,6 @@ def _s3(bucket: str, options: Mapping[str, str]) -> dict[str, str]:
     return {f"fs.s3a.bucket.{bucket}.{name}": text for name, text in found.items()}
 
 
-def _gs(options: Mapping[str, str]) -> dict[str, str]:
-    keyfile = _first(options, "google_service_account", "service_account", "google_service_account_path")
-    return {
-        "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE" if keyfile else "",
-        "fs.gs.auth.service.account.json.keyfile": keyfile,
-    }
-
-
 def _azure(host: str, options: Mapping[str, str]) -> dict[str, str]:
     client, secret, tenant = (
         _first(options, *(f"{prefix}{name}" for prefix in ("azure_storage_", "azure_", "")))
@@ -165,7 +155,7 @@ def _tried(session: Any, spec: StoreSpec, warned: set[str]) -> Access | None:
     if access is None:
         _warn(warned, f"{spec.uri} names no Azure account: set the storage option azure_storage_account_name")
         return None
-    if _is_connect(session) and access.uri.startswith(f"{_S3}://"):
+    if is_connect(session) and access.uri.startswith(f"{_S3}://"):
         for name, value in access.options.items():
             session.conf.set(name, value)
     path = access.uri_of(PROPERTIES)
@@ -184,10 +174,11 @@ def _tried(session: Any, spec: StoreSpec, warned: set[str]) -> Access | None:
                 f"query needs: start the session with spark.jars.packages={artifact}{release} (docs/storage.md)",
             )
         else:
+            why = masked(reason(error), normalised(dict(spec.options)))
             _warn(
                 warned,
                 f"Spark's connector for {scheme}:// does not open {access.uri}, so that hoodie's Python workers read "
-                f"the files: {_without_secrets(reason(error), spec)}; see 'Spark on S3' in docs/storage.md",
+                f"the files: {why}; see 'Spark on S3' in docs/storage.md",
             )
         return None
     return access
@@ -199,14 +190,6 @@ def _warn(warned: set[str], text: str) -> None:
         warnings.warn(text, HoodieWarning, stacklevel=2)
 
 
-def _without_secrets(text: str, spec: StoreSpec) -> str:
-    return masked(text, normalised(dict(spec.options)))
-
-
 def _hadoop_release(session: Any) -> str:
     query = "SELECT java_method('org.apache.hadoop.util.VersionInfo', 'getVersion')"
     return str(session.sql(query).first()[0])
-
-
-def _is_connect(session: Any) -> bool:
-    return ".connect." in type(session).__module__

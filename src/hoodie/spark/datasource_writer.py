@@ -145,7 +145,12 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
                 "expected the option checkpointLocation: Spark does not pass this writer the folder of "
                 "spark.sql.streaming.checkpointLocation, where it keeps the id of the query"
             )
-        _check_identifier(found)
+        mode = found.get(concurrency.CONCURRENCY_MODE.key, concurrency.SINGLE_WRITER)
+        if mode.lower() != concurrency.SINGLE_WRITER and writes.STREAM_IDENTIFIER.key not in found:
+            raise InvalidConfigError(
+                f"{concurrency.CONCURRENCY_MODE.key}={mode!r} announces several writers: expected the option "
+                f"{writes.STREAM_IDENTIFIER.key}, with another value for each stream into the table"
+            )
         whole = {"operation": "insert_overwrite_table"} if overwrite else {}
         save = Save.of({**whole, **found}, overwrites=False, defaults=defaults)
         return cls(TableWriter.of(store, save, schema), found[_CHECKPOINT])
@@ -182,16 +187,6 @@ class StreamTableWriter(DataSourceStreamArrowWriter or object):  # type: ignore[
         staged = {message.path for message in messages if message is not None and message.path is not None}
         for folder in {posixpath.dirname(path) for path in staged}:
             store.delete_folder(folder)
-
-
-def _check_identifier(found: Mapping[str, str]) -> None:
-    """Raises: InvalidConfigError if several writers are announced, and the stream has no name of its own."""
-    mode = found.get(concurrency.CONCURRENCY_MODE.key, concurrency.SINGLE_WRITER)
-    if mode.lower() != concurrency.SINGLE_WRITER and writes.STREAM_IDENTIFIER.key not in found:
-        raise InvalidConfigError(
-            f"{concurrency.CONCURRENCY_MODE.key}={mode!r} announces several writers: expected the option "
-            f"{writes.STREAM_IDENTIFIER.key}, with another value for each stream into the table"
-        )
 
 
 def _query_id(checkpoint: str) -> str:

@@ -27,7 +27,7 @@ from hoodie.errors import HoodieError
 from hoodie.format.schema.plain_types import valid_batches
 from hoodie.spark.tasks import each_in_a_task, in_workers, packed_tasks, salts, task_context
 from hoodie.spark.types import Carrier, arrow_schema_of
-from hoodie.spark.workers import errors_of_jobs
+from hoodie.spark.workers import errors_of_jobs, is_connect
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -209,12 +209,7 @@ def engine_of(session: Any) -> Engine:
 
 def engine_and_dataset(frame: Any) -> tuple[Engine, Dataset]:
     """Return the engine of a DataFrame's session, and its rows as a dataset."""
-    return SparkEngine(session_of(frame)), SparkDataset(frame)
-
-
-def session_of(frame: Any) -> Any:
-    """Return the session of a DataFrame."""
-    return frame.sparkSession
+    return SparkEngine(frame.sparkSession), SparkDataset(frame)
 
 
 def active_session() -> Any | None:
@@ -232,7 +227,7 @@ def _watched(session: Any) -> Iterator[None]:
     """Notify the listener how many tasks of the session's active stages are done while the body runs its job."""
     if not progress.is_heard():
         yield
-    elif "connect" not in type(session).__module__:
+    elif not is_connect(session):
         with _polled(session.sparkContext.statusTracker()):
             yield
     elif hasattr(session, "registerProgressHandler"):

@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hoodie.engine import LocalEngine
-from hoodie.format.table.table_config import TimelineZone
 from hoodie.index import rows_follow_columns
 from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
@@ -27,7 +26,6 @@ from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.assignment import Assignment, types_of
-from hoodie.spark.engine import session_of
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import from_arrow
 from hoodie.spark.tasks import in_workers
@@ -117,22 +115,19 @@ def record_locations(view: TableView, frame: Any, *, as_of: When | None = None) 
     index = FileGroupLookUp.of(view, as_of=instant_time)
     if index is None:
         return _located_by_join(view, keyed, by_path=by_path, as_of=instant_time)
-    work = _located(index, view.layout.zone)
-    return in_workers(index.by_bucket(keyed), work, spark_schema_of(LOCATIONS_SCHEMA))
+    look, zone = index.locate, view.layout.zone
 
-
-def _located(index: FileGroupLookUp, zone: TimelineZone) -> Any:
     def locate(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             keys = batch.column(_WANTED_KEY)
-            yield from location_rows(keys.cast(pa.string()), index.locate(keys), zone).to_batches()
+            yield from location_rows(keys.cast(pa.string()), look(keys), zone).to_batches()
 
-    return locate
+    return in_workers(index.by_bucket(keyed), locate, spark_schema_of(LOCATIONS_SCHEMA))
 
 
 def _located_by_join(view: TableView, keyed: Any, *, by_path: bool, as_of: str | None) -> Any:
     """Find locations by a join with the key column of the table, and with the base instants of its file slices."""
-    session = session_of(keyed)
+    session = keyed.sparkSession
     scan = plan_scan(view, columns=[RECORD_KEY, PARTITION_PATH, _FILE_NAME], as_of=as_of)
     held = read_scan(session, scan).select(
         F.col(RECORD_KEY),
@@ -171,20 +166,16 @@ def filter_exists(view: TableView, frame: Any, *, is_global: bool) -> Any:
     keyed = _with_wanted_keys(columns, frame, by_path=by_path, keep=True)
     index = FileGroupLookUp.of(view) if is_global else None
     if index is not None:
-        return in_workers(index.by_bucket(keyed), _new_rows(index, len(names)), frame.schema)
+        look, width = index.locate, len(names)
+
+        def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                is_new = pa.array(look(batch.column(_WANTED_KEY)).codes < 0)
+                rows = pa.RecordBatch.from_arrays(batch.columns[:width], schema=pa.schema(list(batch.schema)[:width]))
+                yield rows.filter(is_new)
+
+        return in_workers(index.by_bucket(keyed), keep, frame.schema)
     wanted = {RECORD_KEY: _WANTED_KEY} | ({PARTITION_PATH: _WANTED_PATH} if by_path else {})
-    held = read_scan(session_of(frame), plan_scan(view, columns=list(wanted)))
+    held = read_scan(frame.sparkSession, plan_scan(view, columns=list(wanted)))
     held = held.select(*(F.col(name).alias(alias) for name, alias in wanted.items()))
     return keyed.join(held, list(wanted.values()), "left_anti").select(*(F.col(quoted(name)) for name in names))
-
-
-def _new_rows(index: FileGroupLookUp, width: int) -> Any:
-    """Return a function that keeps the rows whose key the index does not contain, with their first `width` columns."""
-
-    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            is_new = pa.array(index.locate(batch.column(_WANTED_KEY)).codes < 0)
-            rows = pa.RecordBatch.from_arrays(batch.columns[:width], schema=pa.schema(list(batch.schema)[:width]))
-            yield rows.filter(is_new)
-
-    return keep

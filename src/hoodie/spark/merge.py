@@ -30,7 +30,7 @@ from hoodie.records.change import KIND, RECORD_KEY, Kind
 from hoodie.records.sql.parse import parse_expression, without_parens
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.assignment import Assignment, types_of
-from hoodie.spark.engine import SparkDataset, SparkEngine, session_of
+from hoodie.spark.engine import SparkDataset, SparkEngine
 from hoodie.spark.merged import by_groups, pieces
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import empty_frame, to_arrow
@@ -63,12 +63,10 @@ def _staged(frame: Any, store: Store, held: contextlib.ExitStack) -> StagedSourc
         _ = dataset.schema
     except SchemaMismatchError:
         return None
-    return stage_source(SparkEngine(session_of(frame)), dataset, store, held.enter_context(stage_folder(store)))
+    return stage_source(SparkEngine(frame.sparkSession), dataset, store, held.enter_context(stage_folder(store)))
 
 
 def _read_source(session: Any, source: StagedSource) -> Any:
-    """Return the staged rows as a DataFrame."""
-
     def staged_rows(files: tuple[SourceFile, ...]) -> Batches:
         for file in files:
             for batch in source.batches(file):
@@ -77,7 +75,7 @@ def _read_source(session: Any, source: StagedSource) -> Any:
     schema = spark_schema_of(source.schema)
     if not source.files:
         return empty_frame(session, schema)
-    return by_groups(session, source.files, lambda file: file.size_bytes, staged_rows, schema)
+    return by_groups(session, "staged_rows", source.files, lambda file: file.size_bytes, staged_rows, schema)
 
 
 def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_max: int) -> Any:
@@ -97,7 +95,7 @@ def merged_rows(plan: MergePlan, frame: Any, staged: StagedSource | None, bytes_
                 return merged_here(plan, staged.table(), lookup)
     names = plan.stored_names
     scan = plan_scan(plan.view, columns=names) if lookup is None else replace(lookup, columns=tuple(names), keys=None)
-    session = session_of(frame)
+    session = frame.sparkSession
     return _joined(plan, read_scan(session, scan), frame if staged is None else _read_source(session, staged))
 
 

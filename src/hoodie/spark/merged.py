@@ -86,12 +86,8 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def read_merged(session: Any, slices: Sequence[FileSlice], reader: SliceReader, schema: Any) -> Any:
     """Return the rows of the slices as a DataFrame of this Spark schema; its columns must be those of the reader."""
-
-    def merged_rows(group: tuple[FileSlice, ...]) -> Batches:
-        yield from reader.batches(group)
-
     size_of = decisive_bytes if reader.only_logged else file_bytes
-    return by_groups(session, slices, size_of, merged_rows, schema)
+    return by_groups(session, "merged_rows", slices, size_of, reader.batches, schema)
 
 
 def decisive_bytes(found: FileSlice) -> int:
@@ -102,6 +98,7 @@ def decisive_bytes(found: FileSlice) -> int:
 
 def by_groups(
     session: Any,
+    name: str,
     slices: Sequence[Item],
     size_of: Callable[[Item], int],
     read: Callable[[tuple[Item, ...]], Batches],
@@ -109,14 +106,14 @@ def by_groups(
 ) -> Any:
     """Return what `read` yields for groups of slices, or of slices around commits, as a DataFrame of this Spark schema.
 
-    Each group is read in its own task: the tasks keep all cores busy, and none is very small. `size_of` measures a
-    slice. The step of Spark's plan has the name of `read`.
+    Each group is read in its own task: the tasks keep all cores busy, and none is very small. `name`: the
+    name of the step in Spark's plan. `size_of` measures a slice.
     """
 
     def work(number: int, packed: bytes) -> Batches:
         yield from read(pickle.loads(packed))
 
-    work.__name__ = read.__name__
+    work.__name__ = name
     total = sum(map(size_of, slices))
     size = _TASK_BYTES_MIN
     if total > _TASK_BYTES_MIN:
@@ -157,11 +154,7 @@ def read_cdc(session: Any, plan: CdcPlan, *, flat: bool = False, as_json: bool =
     if not plan.changes:
         return empty_frame(session, spark_schema)
     reader = _ChangeReader(plan.view.store.spec, plan.schema, arrow_schema_of(spark_schema), flat, as_json)
-
-    def changed_rows(group: tuple[GroupChange, ...]) -> Batches:
-        yield from reader.batches(group)
-
-    return by_groups(session, plan.changes, file_bytes, changed_rows, spark_schema)
+    return by_groups(session, "changed_rows", plan.changes, file_bytes, reader.batches, spark_schema)
 
 
 def _chosen(changes: Any, plan: CdcPlan, *, flat: bool) -> Any:

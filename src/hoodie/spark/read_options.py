@@ -29,7 +29,7 @@ from hoodie.read.times import as_of_jvm, jvm_bound
 from hoodie.records.condition import Condition
 from hoodie.records.sql.clock import names_today
 from hoodie.spark.merged import SlicesPartition, change_partitions, slice_partitions
-from hoodie.spark.stream_source import EARLIEST, JVM_BOUNDS, OF_STREAMS, QUERY, START, stream_schema
+from hoodie.spark.stream_source import EARLIEST, JVM_BOUNDS, OF_STREAMS, QUERY, START, mode_of, names_of, stream_schema
 from hoodie.spark.types import arrow_schema_of, spark_schema_of
 from hoodie.storage import StoreSpec, open_store
 from hoodie.table.context import TableContext
@@ -71,16 +71,9 @@ class Span:
     def parse(cls, found: Mapping[str, str], columns: Sequence[str] | None) -> Span:
         """Parse the options.
 
-        Raises: InvalidConfigError for unknown values, for columns of change data, without a bound of the JVM's, and for
-            bounds of both kinds.
+        Raises: as `mode_of`; InvalidConfigError without a bound of the JVM's, and for bounds of both kinds.
         """
-        mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
-        if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
-            raise InvalidConfigError(
-                f"mode={mode!r}, flat={flat!r}: expected mode 'latest', or 'cdc' with or without flat 'true'"
-            )
-        if mode == "cdc" and columns is not None:
-            raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
+        cdc, flat = mode_of(found, columns)
         is_jvm = found.get(QUERY) == "incremental"
         if is_jvm and (given := [name for name in ("since", "until") if name in found]):
             raise InvalidConfigError(
@@ -90,7 +83,7 @@ class Span:
         if is_jvm and JVM_BOUNDS[0] not in found:
             raise InvalidConfigError(f"an incremental query needs {JVM_BOUNDS[0]}: '000' is before the first commit")
         since, until = (found.get(name) for name in (JVM_BOUNDS if is_jvm else ("since", "until")))
-        return cls(since, until, mode == "cdc", flat == "true", is_jvm)
+        return cls(since, until, cdc, flat, is_jvm)
 
     def bounds(self, view: TableView) -> tuple[str | None, str | None]:
         """Return `since` and `until` of a plan. Raises: InvalidConfigError for a text that is no time."""
@@ -139,7 +132,7 @@ class ReadOptions:
         """
         if unknown := sorted(set(found) - set(_OF_READS)):
             raise InvalidConfigError(f"options {unknown} belong to streams: use spark.readStream")
-        names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
+        names = names_of(found)
         reads = [[name for name in own if name in found] for own in (_OF_SNAPSHOTS, ("keys",), _OF_CHANGES)]
         if len([own for own in reads if own]) > 1:
             given = " and ".join("/".join(own) for own in reads if own)

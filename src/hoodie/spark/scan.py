@@ -35,7 +35,8 @@ from hoodie.spark.merged import SliceReader, read_merged
 from hoodie.spark.small_tables import empty_frame, from_arrow
 from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.superseded import Superseding, merged_by_driver, scannable
-from hoodie.spark.types import arrow_schema_of, spark_schema_of, widened
+from hoodie.spark.types import arrow_schema_of, in_schema, spark_schema_of
+from hoodie.spark.workers import is_connect
 from hoodie.storage.scratch import scratch_folder
 from hoodie.timeline import ms_of_instant_time
 
@@ -144,19 +145,8 @@ def _file_parts(
             part = superseding.without(
                 session, plan, same, functools.partial(_scan, session, plan, same), stored_schema
             )
-        parts.append(part if types == today else _cast(part, today))
+        parts.append(part if types == today else in_schema(part, today))
     return parts
-
-
-def _cast(frame: Any, schema: Any) -> Any:
-    """Cast a DataFrame to the types of the schema; both must have the same columns in the same order."""
-    columns = zip(frame.schema, schema, strict=True)
-    return frame.select(
-        *(
-            widened(F.col(quoted(child.name)), stored.dataType, child.dataType).alias(child.name)
-            for stored, child in columns
-        )
-    )
 
 
 def _scan(session: Any, plan: ScanPlan, files: Sequence[BaseFile], schema: Any) -> Any:
@@ -215,9 +205,8 @@ def read_files(session: Any, reader: Any, files: Sequence[FileOfScan]) -> Any:
     reader = reader.option("recursiveFileLookup", "true")
     for name in _LOSING_ROWS:
         reader = reader.option(name, "false")
-    is_connect = ".connect." in type(session).__module__
-    if len(files) <= LISTED_FILES_MAX or is_connect or not _reads_logs(session):
-        if is_connect:
+    if len(files) <= LISTED_FILES_MAX or is_connect(session) or not _reads_logs(session):
+        if is_connect(session):
             _warn_of_tasks(session, len(files))
         return reader.parquet(*(_literal_path(file.uri) for file in files))
     with scratch_folder() as folder:

@@ -85,9 +85,7 @@ def open_local_session(name: str, confs: Mapping[str, str] | None = None) -> Any
     """
     # Workers must run the interpreter in which hoodie is installed; `python3` on PATH may be another interpreter.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[*]").appName(name)
-    for key, value in {**_CONFS, **(confs or {})}.items():
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.master("local[*]").appName(name).config(map={**_CONFS, **(confs or {})})
     try:
         return builder.getOrCreate()
     except (PySparkException, FileNotFoundError) as error:
@@ -107,9 +105,7 @@ def open_session(name: str, confs: Mapping[str, str]) -> Any:
     master = confs.get("spark.master", "local")
     if "spark.remote" not in confs and "PYSPARK_GATEWAY_PORT" not in os.environ and master.startswith("local"):
         return open_local_session(name, {"spark.driver.extraJavaOptions": "", **confs})
-    builder = SparkSession.builder.appName(name)
-    for key, value in confs.items():
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.appName(name).config(map={**confs})
     try:
         return builder.getOrCreate()
     except (PySparkException, OSError) as error:

@@ -22,7 +22,7 @@ from hoodie.arguments import check_arguments
 from hoodie.display import html_rows
 from hoodie.errors import WorkerEnvironmentError
 from hoodie.spark.engine import SparkEngine
-from hoodie.spark.workers import errors_of_jobs, own_python, release
+from hoodie.spark.workers import errors_of_jobs, is_connect, own_python, release
 from hoodie.storage import scratch_folder
 from hoodie.table.context import Spark
 
@@ -200,7 +200,7 @@ def _send(spark: Any, wanted: str, others: tuple[str, ...]) -> int:
     with folder.open_output(name) as output:
         output.write(content)
     path = f"{folder.uri.removeprefix('file://')}/{name}"
-    if ".connect." in type(spark).__module__:
+    if is_connect(spark):
         spark.addArtifacts(path, pyfile=True)
     else:
         spark.sparkContext.addPyFile(path)

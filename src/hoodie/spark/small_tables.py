@@ -33,21 +33,17 @@ _setting = threading.Lock()
 def to_arrow(frame: Any) -> pa.Table:
     """Return a small DataFrame as an Arrow table in the driver. Memory: all its rows. Raises: as `errors_of_jobs`."""
     with errors_of_jobs(frame.sparkSession):
-        return _to_arrow(frame)
-
-
-def _to_arrow(frame: Any) -> pa.Table:
-    if hasattr(type(frame), "toArrow"):
-        return frame.toArrow()
-    schema = arrow_schema_of(frame.schema)
-    if hasattr(type(frame), "_collect_as_arrow"):
-        collected = frame._collect_as_arrow()
-    else:
-        # Connect of PySpark 3.5 returns rows or pandas, and pandas rounds longs in columns with nulls. Bytes are not
-        # changed.
-        packed = frame.mapInArrow(_packed, "batch binary").collect()
-        collected = [batch for row in packed for batch in pa.ipc.open_stream(bytes(row[0]))]
-    return pa.Table.from_batches(collected) if collected else schema.empty_table()
+        if hasattr(type(frame), "toArrow"):
+            return frame.toArrow()
+        schema = arrow_schema_of(frame.schema)
+        if hasattr(type(frame), "_collect_as_arrow"):
+            collected = frame._collect_as_arrow()
+        else:
+            # Connect of PySpark 3.5 returns rows or pandas, and pandas rounds longs in columns with nulls. Bytes are
+            # not changed.
+            packed = frame.mapInArrow(_packed, "batch binary").collect()
+            collected = [batch for row in packed for batch in pa.ipc.open_stream(bytes(row[0]))]
+        return pa.Table.from_batches(collected) if collected else schema.empty_table()
 
 
 def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -78,11 +74,6 @@ def empty_frame(session: Any, schema: Any) -> Any:
     """Return a DataFrame of this Spark schema without rows; PySpark runs Python workers for it."""
     with own_python(session):
         return session.createDataFrame([], schema)
-
-
-def makes_frames_of_arrow(session: Any) -> bool:
-    """Return whether the session makes DataFrames of Arrow tables, and has scalar subqueries: PySpark 4.0 and later."""
-    return hasattr(type(session.range(0)), "scalar")
 
 
 def kept(session: Any, key: Hashable | None, size_bytes: int, make: Callable[[], Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from hoodie.config import writes
@@ -20,36 +21,31 @@ from hoodie.write.stream_batch import check_operation
 _CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
 
 
+@dataclass(eq=False, repr=False)
 class BatchSink:
     """The function of `foreachBatch`. Spark Connect pickles it for a Python process beside the server."""
 
-    def __init__(
-        self,
-        store: StoreSpec,
-        lock: Mapping[str, str],
-        operation: str,
-        identifier: str,
-        checkpoint: str,
-        properties: Mapping[str, str],
-    ) -> None:
-        self._store, self._lock = store, dict(lock)
-        self._operation, self._identifier, self._checkpoint = operation, identifier, checkpoint
-        self._properties = dict(properties)
-        self._query: str | None = None
-        self._table: Table | None = None
+    store: StoreSpec
+    lock: dict[str, str]
+    operation: str
+    identifier: str
+    checkpoint: str
+    properties: dict[str, str]
+    _query: str | None = None
+    _table: Table | None = None
 
     def __call__(self, frame: Any, batch_id: int) -> None:
         """Write one micro-batch, unless a commit has it. Warns: HoodieWarning for each note of the result."""
         session = frame.sparkSession
         if self._table is None:  # one handle for all batches, as it keeps what it read of the timeline
-            self._table = Table(open_store(self._store), spark=session, lock=self._lock or None)
+            self._table = Table(open_store(self.store), spark=session, lock=self.lock or None)
         result = self._table.write_batch(
             frame,
             batch_id,
-            operation=self._operation,
-            identifier=self._identifier,
+            operation=self.operation,
+            identifier=self.identifier,
             query=self._query_id(session),
-            properties=self._properties,
+            properties=self.properties,
         )
         if result is None:
             # Spark fails a stateful query if the states of a batch were not evaluated.
@@ -64,7 +60,7 @@ class BatchSink:
         does not if its threads are not those of Python (`PYSPARK_PIN_THREAD=false`).
         """
         if self._query is None:
-            row = session.read.text(f"{self._checkpoint.rstrip('/')}/metadata").first()
+            row = session.read.text(f"{self.checkpoint.rstrip('/')}/metadata").first()
             self._query = str(json.loads(row[0])["id"])
         return self._query
 
@@ -96,7 +92,7 @@ def start_stream(
     _check_write(context, frame, operation, properties)
     state = context.state
     stream = identifier or writes.STREAM_IDENTIFIER.get(properties, state.read_config().raw)
-    sink = BatchSink(state.store.spec, state.lock_options, operation, stream, place, properties)
+    sink = BatchSink(state.store.spec, dict(state.lock_options), operation, stream, place, dict(properties))
     writer = frame.writeStream.foreachBatch(sink).outputMode(output_mode).option("checkpointLocation", place)
     writer = writer if name is None else writer.queryName(name)
     return (writer.trigger(**trigger) if trigger else writer).start()

@@ -94,33 +94,47 @@ class StreamOptions:
         unknown = sorted(set(found) - {*_KNOWN, *((QUERY, "view") if is_jvm else ())})
         if unknown:
             raise InvalidConfigError(f"unknown options {unknown}; a stream takes path, {', '.join(_KNOWN)}")
-        mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
-        if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
-            raise InvalidConfigError(
-                f"mode={mode!r}, flat={flat!r}: expected mode 'latest', or 'cdc' with or without flat 'true'"
-            )
+        names = names_of(found)
+        cdc, flat = mode_of(found, names)
         if "since" in found and found.get(START, found["since"]) != found["since"]:
             raise InvalidConfigError(f"since={found['since']!r} contradicts {START}={found[START]!r}: give one of them")
-        names = tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
-        if mode == "cdc" and names is not None:
-            raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
         start = found.get(START, EARLIEST).strip()
         since = start.lower() if start.lower() in (EARLIEST, _LATEST) else start
         return cls(
             store=store,
             since=found.get("since", since if since.strip("0") else EARLIEST),
-            cdc=mode == "cdc",
-            flat=flat == "true",
+            cdc=cdc,
+            flat=flat,
             columns=names,
             limits={name: _number(name, found[name]) for name in _LIMITS if name in found},
             is_jvm="since" not in found,
-            as_json=is_jvm and mode == "cdc" and flat == "false",
+            as_json=is_jvm and cdc and not flat,
         )
 
     def schema(self, context: TableContext) -> pa.Schema:
         """Return the schema of the rows of the stream. Raises: as `stream_schema`."""
         schema = stream_schema(context, cdc=self.cdc, flat=self.flat, columns=self.columns)
         return with_json_images(schema) if self.as_json else schema
+
+
+def names_of(found: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the names of the option `columns`; None without it."""
+    return tuple(name.strip() for name in found["columns"].split(",")) if "columns" in found else None
+
+
+def mode_of(found: Mapping[str, str], columns: Sequence[str] | None) -> tuple[bool, bool]:
+    """Return whether changes are read as change data, and with flat images.
+
+    Raises: InvalidConfigError for unknown values, and for columns of change data.
+    """
+    mode, flat = found.get("mode", "latest"), found.get("flat", "false").lower()
+    if mode not in ("latest", "cdc") or flat not in ("true", "false") or (mode == "latest" and flat == "true"):
+        raise InvalidConfigError(
+            f"mode={mode!r}, flat={flat!r}: expected mode 'latest', or 'cdc' with or without flat 'true'"
+        )
+    if mode == "cdc" and columns is not None:
+        raise InvalidConfigError("mode='cdc' has all columns of the table: select columns of the loaded DataFrame")
+    return mode == "cdc", flat == "true"
 
 
 def is_of_streams(found: Mapping[str, str]) -> bool:

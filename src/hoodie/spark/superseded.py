@@ -25,7 +25,7 @@ from hoodie.read.local_merges import LocalMerge, Superseded, Words, key_of_all, 
 from hoodie.read.plan import ScanPlan
 from hoodie.records.sql.quoting import quoted
 from hoodie.spark.merged import SliceReader, by_groups, decisive_bytes
-from hoodie.spark.small_tables import frame_of, kept, makes_frames_of_arrow
+from hoodie.spark.small_tables import frame_of, kept
 from hoodie.spark.tasks import Batches
 from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
@@ -82,7 +82,10 @@ class Superseding:
     ) -> Any:
         """Return the other rows of some of the files. `scan` scans them with a Spark schema; `schema` is theirs."""
         if self.merges is None:
-            return _without_found(session, scan(schema), plan, [self.slices[file] for file in files])
+            finder = _Finder(plan.view.store.spec, Superseded.of(plan), arrow_schema_of(_BITS_SCHEMA))
+            slices = [self.slices[file] for file in files]
+            found = by_groups(session, "superseded_rows", slices, decisive_bytes, finder.batches, _BITS_SCHEMA)
+            return _without(scan(schema), found)
         words = {file: self.merges[file].words for file in files}
         slot_count = None if _has(schema.names, _ROW_INDEX) else _slot_count(list(words))
         if slot_count is None:
@@ -95,16 +98,6 @@ class Superseding:
         slots = kept(session, key, size_bytes, lambda: _subqueries(session, _slots(words, slot_count)))
         positioned = type(schema)([*schema.fields, StructField(_ROW_INDEX, LongType())])
         return _without_slots(scan(positioned), slot_count, slots)
-
-
-def _without_found(session: Any, frame: Any, plan: ScanPlan, slices: Sequence[FileSlice]) -> Any:
-    """Drop the superseded rows of a scan; Python workers find them when a query runs."""
-    finder = _Finder(plan.view.store.spec, Superseded.of(plan), arrow_schema_of(_BITS_SCHEMA))
-
-    def superseded_rows(group: tuple[FileSlice, ...]) -> Batches:
-        yield from finder.batches(group)
-
-    return _without(frame, by_groups(session, slices, decisive_bytes, superseded_rows, _BITS_SCHEMA))
 
 
 def _without(frame: Any, bits: Any) -> Any:
@@ -214,8 +207,10 @@ def merged_by_driver(
     Memory: as `merge_locally`; the JVM holds the rows too.
     """
     limit = LOCAL_BYTES_MAX.get(plan.view.config.raw)
-    if not slices or sum(map(decisive_bytes, slices)) > limit or not makes_frames_of_arrow(session):
+    if not slices or sum(map(decisive_bytes, slices)) > limit:
         return None
+    if not hasattr(type(session.range(0)), "scalar"):
+        return None  # PySpark before 4.0 makes no DataFrames of Arrow tables, and has no scalar subqueries.
     store = plan.view.store
     if sum(log.size_bytes for file_slice in slices for log in file_slice.log_files) <= LOG_BYTES_MAX:
         merges = merge_locally(store, slices, reader.scan, reader.schema)

@@ -32,7 +32,7 @@ from hoodie.spark.merged import read_cdc
 from hoodie.spark.read_options import ReadOptions, check_schema, read_options, store_and_options
 from hoodie.spark.scan import read_scan
 from hoodie.spark.small_tables import to_arrow
-from hoodie.spark.types import arrow_schema_of, widened
+from hoodie.spark.types import arrow_schema_of, in_schema
 from hoodie.spark.workers import own_python
 from hoodie.statements.names import Names
 from hoodie.statements.parameters import bound
@@ -46,10 +46,10 @@ from hoodie.write.result import WriteResult
 _JVM_CLASS: Final = "org.apache.hudi.DefaultSource"
 _JVM_JARS: Final = ("spark.jars", "spark.jars.packages")
 _ROWS: Final = "hoodie_rows"
+"""The name of the rows in the statement that `insertInto` runs."""
 _NAMES: Final = ("hoodie.table.name", "name")
 """Options that name a table."""
-"""The name of the rows in the statement that `insertInto` runs."""
-_MODES: Final = {None: "error", "errorifexists": "error", "default": "error"}
+_MODES: Final = {"errorifexists": "error", "default": "error"}
 _sessions: WeakSet[Any] = WeakSet()
 _with_jar: WeakSet[Any] = WeakSet()
 """Registered sessions in which `hudi` is JVM Hudi."""
@@ -271,9 +271,7 @@ def _load(given: _Given, options: Mapping[str, str]) -> Any:
         return frame
     wanted = given.session.createDataFrame([], given.schema).schema
     check_schema(arrow_schema_of(frame.schema), arrow_schema_of(wanted))
-    found = {column.name: column.dataType for column in frame.schema}
-    columns = ((column.name, found[column.name], column.dataType) for column in wanted)
-    return frame.select(*(widened(frame[quoted(name)], old, new).alias(name) for name, old, new in columns))
+    return in_schema(frame, wanted)
 
 
 def _native(session: Any, found: ReadOptions) -> Any:
@@ -395,11 +393,8 @@ def save(session: Any, store: Store, frame: Any, wanted: Save) -> WriteResult | 
 def _staged(session: Any, store: StoreSpec, frame: Any, schema: pa.Schema, folder: str) -> RowFiles:
     """Write the rows to files of the tasks."""
 
-    def same(batches: Iterator[pa.RecordBatch], _context: TaskContext) -> Iterator[pa.RecordBatch]:
-        yield from batches
-
     def write(batches: Iterator[pa.RecordBatch], _context: TaskContext) -> list[str | None]:
         return [write_row_file(open_store(store), folder, schema, batches)]
 
-    paths = SparkEngine(session).process(SparkDataset(frame), same, schema, write)
+    paths = SparkEngine(session).process(SparkDataset(frame), lambda batches, _: batches, schema, write)
     return RowFiles(store, schema, tuple(path for path in paths if path is not None))

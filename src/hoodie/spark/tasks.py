@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from hoodie.engine import TaskContext
+from hoodie.spark.types import spark_schema_of
 from hoodie.spark.workers import checked_in_worker, own_python
 
 Batches = Iterator[pa.RecordBatch]
@@ -90,6 +91,19 @@ def in_workers(frame: Any, work: Callable[[Batches], Batches], schema: Any) -> A
     run.__name__ = work.__name__
     with own_python(frame.sparkSession):
         return frame.mapInArrow(checked_in_worker(run), schema)
+
+
+def mapped(frame: Any, work: Callable[[pa.Table], pa.Table], schema: pa.Schema) -> Any:
+    """Return the rows that `work` makes of each batch of a DataFrame, as a DataFrame of the Arrow schema.
+
+    `work` is pickled; its tables must have the schema. Memory of a worker: a batch and what `work` makes of it.
+    """
+
+    def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from work(pa.Table.from_batches([batch])).to_batches()
+
+    return in_workers(frame, decode, spark_schema_of(schema))
 
 
 _exempted_modules = 0

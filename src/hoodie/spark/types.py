@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.schema.conform import conform
+from hoodie.records.sql.quoting import quoted
 
 _Types = TypeVar("_Types", pa.Field, pa.DataType)
 _SIMPLE = {
@@ -37,17 +38,7 @@ _SIMPLE = {
     T.TimestampNTZType: pa.timestamp("us"),
 }
 _SPARK_OF_SIMPLE: dict[pa.DataType, type[T.DataType]] = {
-    pa.null(): T.NullType,
-    pa.bool_(): T.BooleanType,
-    pa.int8(): T.ByteType,
-    pa.int16(): T.ShortType,
-    pa.int32(): T.IntegerType,
-    pa.int64(): T.LongType,
-    pa.float32(): T.FloatType,
-    pa.float64(): T.DoubleType,
-    pa.string(): T.StringType,
-    pa.binary(): T.BinaryType,
-    pa.date32(): T.DateType,
+    arrow: kind for kind, arrow in _SIMPLE.items() if kind not in (T.CharType, T.VarcharType)
 }
 
 
@@ -189,6 +180,13 @@ def widened(column: Any, stored: T.DataType, current: T.DataType) -> Any:
         values = stored.valueType, current.valueType
         return F.transform_values(column, lambda _, value: widened(value, *values))
     return column.cast("string").cast("double")
+
+
+def in_schema(frame: Any, schema: Any) -> Any:
+    """Return the columns of a Spark schema of a DataFrame, which has these columns, in the types of the schema."""
+    stored = {field.name: field.dataType for field in frame.schema}
+    columns = (widened(F.col(quoted(new.name)), stored[new.name], new.dataType).alias(new.name) for new in schema)
+    return frame.select(*columns)
 
 
 def _changes_by_cast(stored: T.DataType, current: T.DataType) -> bool:

@@ -49,6 +49,11 @@ _HEAD = re.compile(r"^(An error occurred while calling \S+\.)?[\s:]*(\([\w.$]+\)
 _REASON_MAX = 1_000
 
 
+def is_connect(session: Any) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return ".connect." in type(session).__module__
+
+
 def release() -> str:
     """Return the release of this package that the program has imported."""
     return str(sys.modules["hoodie"].__version__)
@@ -62,7 +67,8 @@ def own_python(session: Any) -> Iterator[None]:
     session. Functions of other code keep the interpreter of the session.
     """
     if session not in _lacking:
-        _lacking[session] = _is_local(session) and _lacks_package(session)
+        is_local = not is_connect(session) and session.conf.get("spark.master", "").startswith("local")
+        _lacking[session] = is_local and _lacks_package(session)
     if not _lacking[session]:
         yield
         return
@@ -134,10 +140,6 @@ def _other_python(text: str) -> str:
     found = _MINOR_OF_WORKER.search(text)
     mine = ".".join(map(str, sys.version_info[:2]))
     return f"{f'Python {found[1]}' if found else 'another Python version'}, the driver Python {mine}"
-
-
-def _is_local(session: Any) -> bool:
-    return ".connect." not in type(session).__module__ and session.conf.get("spark.master", "").startswith("local")
 
 
 def _lacks_package(session: Any) -> bool:

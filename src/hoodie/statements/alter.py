@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import Token, TokenType
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.schema.alterations import (
@@ -23,7 +23,7 @@ from hoodie.format.schema.alterations import (
 )
 from hoodie.format.schema.id_record import record_of
 from hoodie.records.sql.parse import tokens_of
-from hoodie.statements.names import Names, parsed_name
+from hoodie.statements.names import Names, named_table
 from hoodie.table import Table
 from hoodie.table.alter import type_of
 from hoodie.table.context import Text
@@ -35,34 +35,25 @@ ALTER: Final = re.compile(
     r"|drop\s+columns?|alter|change|replace\s+columns|set\s+tblproperties|unset\s+tblproperties)\b.*?);?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
-"""A statement that changes columns or properties; `altered_table` returns its table."""
+"""A statement that changes columns or properties of a table."""
 _BEHIND_TYPE: Final = ("COMMENT", "FIRST", "AFTER", "NOT", "DEFAULT")
 _T = TypeVar("_T")
 
 
-def altered_table(found: re.Match[str]) -> exp.Table:
-    """Return the table of a statement that `ALTER` matches. Raises: InvalidConfigError for text that is no name."""
-    (node,) = parsed_name(found["table"]).expressions
-    assert isinstance(node, exp.Table)
-    return node
-
-
-def run_alter_columns(text: str, names: Names, properties: Text | None) -> AlterResult:
+def run_alter_columns(found: re.Match[str], names: Names, properties: Text | None) -> AlterResult:
     """Change columns in one commit, or stored properties; the entry of the catalog gets the columns too.
 
     Raises: InvalidConfigError for text that is no such statement; UnsupportedError for NOT NULL, DEFAULT and REPLACE
         COLUMNS; as the methods of `Table.alter`.
     """
-    found = ALTER.match(text)
-    assert found is not None
-    node = altered_table(found)
+    node = named_table(found["table"])
     table, _ = names.target(node)
-    words = _Words(text, found.start("what"))
+    words = _Words(found.string, found.start("what"))
     if words.take("SET", "TBLPROPERTIES"):
         return table.alter.set_properties(dict(words.listed(words.property)))
     if words.take("UNSET", "TBLPROPERTIES"):
         words.take("IF", "EXISTS")
-        return table.alter.unset_properties([key for key in words.listed(words.key)])
+        return table.alter.unset_properties(words.listed(words.key))
     result = table.alter.run(_alterations(words, table), properties=properties)
     names.refresh(node, table)
     return result
@@ -143,11 +134,7 @@ class _Words:
 
     def text(self) -> str:
         """Read a literal text."""
-        token = self._next("a text in quotes")
-        if token.token_type is not TokenType.STRING:
-            self._at -= 1
-            raise self._wrong("a text in quotes")
-        return token.text
+        return self._next("a text in quotes", lambda token: token.token_type is TokenType.STRING).text
 
     def key(self) -> str:
         """Read the key of a property: a text, or names with dots."""
@@ -210,12 +197,10 @@ class _Words:
         """Read a type: all words up to a keyword, a comma or a parenthesis that the type does not open."""
         first, depth = self._at, 0
         for token in self._tokens[first:]:
-            opened = token.text.count("<") + token.text.count("(") if token.token_type is not TokenType.STRING else 0
-            closed = token.text.count(">") + token.text.count(")") if token.token_type is not TokenType.STRING else 0
-            ends = (
-                token.token_type is TokenType.COMMA or closed > depth or any(_is(token, word) for word in _BEHIND_TYPE)
-            )
-            if depth == 0 and ends:
+            text = "" if token.token_type is TokenType.STRING else token.text
+            opened, closed = text.count("<") + text.count("("), text.count(">") + text.count(")")
+            is_behind = token.token_type is TokenType.COMMA or any(_is(token, word) for word in _BEHIND_TYPE)
+            if depth == 0 and (closed or is_behind):
                 break
             depth += opened - closed
             self._at += 1
@@ -224,21 +209,19 @@ class _Words:
         return type_of(path, self._text[self._tokens[first].start : self._tokens[self._at - 1].end + 1])
 
     def _name(self) -> str:
-        token = self._next("a name")
-        if token.token_type is TokenType.STRING or not (
-            token.token_type is TokenType.IDENTIFIER or token.text.isidentifier()
-        ):
-            self._at -= 1
-            raise self._wrong("a name")
-        return token.text
+        def is_name(token: Token) -> bool:
+            kind = token.token_type
+            return kind is TokenType.IDENTIFIER or (kind is not TokenType.STRING and token.text.isidentifier())
+
+        return self._next("a name", is_name).text
 
     def _take_kind(self, kind: TokenType) -> bool:
         is_next = self._at < len(self._tokens) and self._tokens[self._at].token_type is kind
         self._at += is_next
         return is_next
 
-    def _next(self, expected: str) -> Token:
-        if self._at >= len(self._tokens):
+    def _next(self, expected: str, fits: Callable[[Token], bool] = lambda _: True) -> Token:
+        if self._at >= len(self._tokens) or not fits(self._tokens[self._at]):
             raise self._wrong(expected)
         self._at += 1
         return self._tokens[self._at - 1]

@@ -14,7 +14,7 @@ from hoodie.config.known import hint
 from hoodie.errors import InvalidConfigError
 from hoodie.records.sql.parse import parse_expression, to_sql, without_parens
 from hoodie.statements.names import Names
-from hoodie.statements.procedures.procedure import PATH, TABLE, Call, Procedure
+from hoodie.statements.procedures.procedure import PATH, Call, Procedure
 from hoodie.statements.procedures.registry import procedure_of
 from hoodie.table.context import Text
 
@@ -70,7 +70,7 @@ def _bound(procedure: Procedure, arguments: list[exp.Expression]) -> dict[str, A
             raise InvalidConfigError(f"CALL {procedure.name}: argument {name!r} is given twice: keep one")
         values[known[name].name] = known[name].checked(procedure.name, _value(value))
     for parameter in procedure.parameters:
-        is_table = procedure.takes_path and parameter.name == TABLE
+        is_table = procedure.takes_path and parameter.name == "table"
         if parameter.is_required and parameter.name not in values and not (is_table and PATH.name in values):
             advice = ": name the table by table => '…' or path => '…'" if is_table else ""
             raise InvalidConfigError(f"CALL {procedure.name}: argument {parameter.name!r} is missing{advice}")

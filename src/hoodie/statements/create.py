@@ -123,7 +123,7 @@ def run_create(text: str, tree: exp.Create, names: Names, properties: Text | Non
         raise TableNotFoundError(f"{store.uri('')} has no table, and {wanted.name} no columns: expected one of both")
     options = _options(wanted, names, compares=is_there and not wanted.replaces)
     if schema is not None and (rows is not None or wanted.replaces):
-        frame = names.frame(schema) if rows is None else rows.select(*(quoted(name) for name in schema.names))
+        frame = names.rows(schema.empty_table()) if rows is None else rows.select(*map(quoted, schema.names))
         is_new = not is_there and options.ensure(store, schema, {}, may_create=True, compares=not wanted.replaces)
         with _removed_after_error(store, is_new=is_new):
             # A table that this call has created has the options.

@@ -107,13 +107,11 @@ def run_describe(tree: exp.Describe, names: Names) -> Any:
 
 def _described(field: pa.Field, names: Names) -> tuple[str, str, str | None]:
     doc = (field.metadata or {}).get(DOC)
-    return field.name, names.type_text(field.type), None if doc is None else doc.decode()
+    return field.name, names.catalog.type_text(field.type), None if doc is None else doc.decode()
 
 
-def run_show(text: str, names: Names) -> Any:
+def run_show(found: re.Match[str], names: Names) -> Any:
     """Return the partitions or the properties of a table. Raises: as `shown_table` and `NamedPartition`."""
-    found = SHOW.match(text)
-    assert found is not None
     target, key = shown_table(found)
     node = _only(target)
     table, _ = names.target(exp.Table(**{**node.args, "partition": None}))
@@ -140,7 +138,8 @@ def run_show(text: str, names: Names) -> Any:
 def _statement(table: Table, name: str, names: Names) -> str:
     """Return a CREATE TABLE statement that adds the table to a catalog."""
     config = table.view().config
-    columns = [f"  {quoted(column)} {names.type_text(table.schema.field(column).type)}" for column in columns_of(table)]
+    text_of = names.catalog.type_text
+    columns = [f"  {quoted(column)} {text_of(table.schema.field(column).type)}" for column in columns_of(table)]
     stored = {"type": "mor" if config.table_type is TableType.MERGE_ON_READ else "cow"}
     stored |= {"primaryKey": ",".join(config.record_key_fields), "orderingFields": ",".join(config.ordering_fields)}
     properties = ", ".join(f"{key} = '{text}'" for key, text in stored.items() if text)
@@ -165,22 +164,17 @@ def run_alter(text: str, tree: exp.Alter, names: Names, properties: Text | None)
         table, _ = names.target(node)
         return _delete_partitions(table, actions[0].expressions, names, properties)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
-        names.catalog.query(text, {})
-        _rename(names.table(actions[0].this), actions[0].this.name)
+        names.catalog.query(text)
+        # The properties of the table have the name too, as in JVM Hudi.
+        state, name = TableState(names.table(actions[0].this).view().store), actions[0].this.name
+        with state.table_lock():
+            checksum = str(table_checksum(state.read_config().raw.get(keys.DATABASE), name))
+            update_table_config(state.store, {keys.NAME: name, keys.CHECKSUM: checksum})
         return None
     raise UnsupportedError(
         f"ALTER TABLE {', '.join(to_sql(action) for action in actions)}: expected ADD, RENAME, DROP, ALTER or CHANGE "
         "COLUMN, SET or UNSET TBLPROPERTIES, RENAME TO or DROP PARTITION"
     )
-
-
-def _rename(table: Table, name: str) -> None:
-    """Store another name in the properties of a table, as JVM Hudi does."""
-    state = TableState(table.view().store)
-    with state.table_lock():
-        config = state.read_config()
-        checksum = str(table_checksum(config.raw.get(keys.DATABASE), name))
-        update_table_config(state.store, {keys.NAME: name, keys.CHECKSUM: checksum})
 
 
 def _delete_partitions(

@@ -11,7 +11,7 @@ from sqlglot import exp
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.index import RECORD
 from hoodie.records.sql.parse import tokens_of
-from hoodie.statements.names import Names, parsed_name
+from hoodie.statements.names import Names, named_table
 from hoodie.table import Table
 from hoodie.table.context import Text
 
@@ -30,20 +30,16 @@ _SHOWN: Final = pa.schema([("index_name", pa.string()), ("index_type", pa.string
 
 def table_named(found: re.Match[str]) -> exp.Table:
     """Return the table of a statement that `INDEX` matches. Raises: InvalidConfigError for text that is no name."""
-    (node,) = parsed_name(found["table"] or found["of"] or found["shown"]).expressions
-    assert isinstance(node, exp.Table)
-    return node
+    return named_table(found["table"] or found["of"] or found["shown"])
 
 
-def run_index(text: str, names: Names, properties: Text | None = None) -> Any:
+def run_index(found: re.Match[str], names: Names, properties: Text | None = None) -> Any:
     """Build or drop an index, or return the indexes of a table as rows.
 
     Raises: InvalidConfigError for an index that exists, or does not, for other columns than the record key, and for
         `properties` of a build; UnsupportedError for secondary and expression indexes, and for OPTIONS; as
         `Table.index.build` and `drop`.
     """
-    found = INDEX.match(text)
-    assert found is not None
     table, _ = names.target(table_named(found))
     known = [
         {"index_name": partition, "index_type": partition, "col_name": ""}

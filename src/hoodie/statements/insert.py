@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import TokenType, exp
 
 from hoodie.config.translation import translated
 from hoodie.errors import InvalidConfigError, UnsupportedError
@@ -19,6 +19,7 @@ from hoodie.statements.settings import INTO_OPERATION, OVERWRITE_MODE
 from hoodie.table import Table
 from hoodie.table.context import Text
 from hoodie.table.save import Save
+from hoodie.table.sessions import spark_room
 from hoodie.view.slices import list_slices
 from hoodie.write.create_by_options import TableOptions
 from hoodie.write.result import WriteResult
@@ -26,6 +27,7 @@ from hoodie.write.result import WriteResult
 _OPERATION_KEYS: Final = (INTO_OPERATION, "hoodie.datasource.write.operation")
 _MODES: Final = (OVERWRITE_MODE, "spark.sql.sources.partitionOverwriteMode")
 _OPERATIONS: Final = ("insert", "upsert", "bulk_insert")
+_BEGIN_QUERY: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 
 
 def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | None) -> WriteResult | None:
@@ -48,7 +50,7 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
     _ = names.catalog  # without a session nothing is read
     table, _ = names.target(exp.Table(**{**named.args, "partition": None}))
     view, overwrites = table.view(), bool(tree.args.get("overwrite"))
-    partition = NamedPartition.of(named, view.config)
+    partition = NamedPartition.of(named.args.get("partition"), view.config)
     given = dict(properties or {})
     operation = _operation(partition, given, names, overwrites=overwrites)
     known = translated({key: str(value) for key, value in (names.settings(operation, table) | given).items()})
@@ -60,23 +62,23 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
     rows = run_query(_query(text, named), names)
     listed = rows.columns if tree.args.get("by_name") else listed
     frame = _with_columns(table, rows, listed, partition.values, names)
-    table_options = TableOptions(idle=known.idle)
-    save = Save(
-        table=table_options, operation=operation, overwrites=False, properties=chosen, partitions=replaced or None
-    )
+    options = TableOptions(idle=known.idle)
+    save = Save(table=options, operation=operation, overwrites=False, properties=chosen, partitions=replaced or None)
     return names.save(view.store, frame, save)
 
 
 def _operation(partition: NamedPartition, given: dict[str, Any], names: Names, *, overwrites: bool) -> str:
     """Return the operation of the statement; its options are taken out of those of the call.
 
-    Raises: InvalidConfigError for another value of an option; as `NamedPartition.overwrite`.
+    Raises: InvalidConfigError for another value of an option; UnsupportedError for IF NOT EXISTS in INSERT INTO; as
+    `NamedPartition.overwrite`.
     """
     key, operation = _taken(given, names, _OPERATION_KEYS)
     mode = _taken(given, names, _MODES)
     if overwrites:
         return partition.overwrite(*mode)
-    partition.check_into()
+    if partition.if_not_exists:  # as in Spark
+        raise UnsupportedError("INSERT INTO … IF NOT EXISTS: expected INSERT OVERWRITE, or no IF NOT EXISTS")
     if operation and operation not in _OPERATIONS:
         raise InvalidConfigError(f"{key}={operation!r}: expected one of {', '.join(_OPERATIONS)}")
     return operation or "insert"
@@ -106,15 +108,11 @@ def _query(text: str, named: exp.Table) -> str:
         place += 3
     if tokens[place].text.upper() == "BY":  # BY NAME
         place += 2
-    if tokens[place].token_type is TokenType.L_PAREN and not _begins_query(tokens[place + 1]):
+    if tokens[place].token_type is TokenType.L_PAREN and tokens[place + 1].text.upper() not in _BEGIN_QUERY:
         place = closing(tokens, place) + 1
     if tokens[place].token_type is TokenType.TABLE:
         return text[tokens[place].start :].rstrip().rstrip(";").replace("TABLE", "SELECT * FROM", 1)
     return text[tokens[place].start :].rstrip().rstrip(";")
-
-
-def _begins_query(token: Token) -> bool:
-    return token.text.upper() in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 
 
 def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str, exp.Expression], names: Names) -> Any:
@@ -137,4 +135,5 @@ def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str
         wanted = [by_lower[name.lower()] for name in rows.columns]  # JVM Hudi matches by name where it can
     renamed = rows.toDF(*wanted)
     texts = {name: quoted(name) for name in wanted} | constant
-    return names.in_types(table, renamed, {name: texts.get(name, "NULL") for name in every}, constant)
+    in_order = {name: texts.get(name, "NULL") for name in every}
+    return spark_room().in_types(renamed, in_order, table.schema, "INSERT", constant)

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.sql.parse import to_sql
-from hoodie.statements.names import Names, assignments, path_of, refuse_more
+from hoodie.statements.names import Names, assignments, path_of, plain_name, refuse_more
 from hoodie.statements.references import is_of_with
 from hoodie.table.context import Text
 from hoodie.table.merge import TableMerger
@@ -62,7 +62,7 @@ def _query(query: exp.Expression, names: Names) -> Iterator[Any]:
     try:
         # The names of WITH clauses are looked up before any node is replaced.
         for node in [found for found in query.find_all(exp.Table) if not is_of_with(found)]:
-            name = ".".join(part.name for part in node.parts)
+            name = plain_name(node)
             if path_of(node) is None and name not in names.tables:
                 continue
             views.append(f"hoodie_{uuid.uuid4().hex}")
@@ -81,7 +81,6 @@ def _query(query: exp.Expression, names: Names) -> Iterator[Any]:
 
 
 def _with_clause(merge: TableMerger, clause: exp.When, target: str) -> TableMerger:
-    """Return the builder with one more clause."""
     condition = None if clause.args.get("condition") is None else to_sql(clause.args["condition"])
     then = clause.args["then"]
     is_matched, is_by_source = bool(clause.args.get("matched")), bool(clause.args.get("source"))

@@ -17,26 +17,6 @@ from hoodie.view.table_view import TableView
 from hoodie.write.delete_partitions import partitions_of
 
 
-def _parts(partition: exp.Expression | None) -> tuple[dict[str, exp.Expression], list[str]]:
-    """Return the values of PARTITION by column, and its columns without a value.
-
-    Raises: UnsupportedError for anything but columns and values; InvalidConfigError for a column that is there twice.
-    """
-    fixed: dict[str, exp.Expression] = {}
-    dynamic: list[str] = []
-    for part in () if partition is None else partition.expressions:
-        column = part.this if isinstance(part, exp.EQ) else part
-        if not isinstance(column, exp.Column):
-            raise UnsupportedError(f"PARTITION: expected columns and values, found {to_sql(part)!r}")
-        if column.name.lower() in (name.lower() for name in (*fixed, *dynamic)):
-            raise InvalidConfigError(f"PARTITION: expected each column once, found {column.name} twice")
-        if isinstance(part, exp.EQ):
-            fixed[column.name] = part.expression
-        else:
-            dynamic.append(column.name)
-    return fixed, dynamic
-
-
 @dataclass(frozen=True, slots=True)
 class NamedPartition:
     """PARTITION (…) of an INSERT, which may be absent.
@@ -50,24 +30,24 @@ class NamedPartition:
     if_not_exists: bool
 
     @classmethod
-    def of(cls, named: exp.Table, config: TableConfig) -> NamedPartition:
-        """Return the PARTITION behind a table's name.
+    def of(cls, partition: exp.Expression | None, config: TableConfig) -> NamedPartition:
+        """Return the PARTITION of a statement.
 
         Raises: InvalidConfigError for a column that is not of the partition path, or is there twice; UnsupportedError
             for anything but columns and values.
         """
-        return cls._of(named.args.get("partition"), config)
-
-    @classmethod
-    def without_exists(cls, partition: exp.Expression, config: TableConfig) -> NamedPartition:
-        """Return the PARTITION of a statement without IF NOT EXISTS. Raises: as `of`; UnsupportedError with it."""
-        if partition.args.get("exists"):
-            raise UnsupportedError("PARTITION … IF NOT EXISTS: expected in INSERT OVERWRITE only")
-        return cls._of(partition, config)
-
-    @classmethod
-    def _of(cls, partition: exp.Expression | None, config: TableConfig) -> NamedPartition:
-        values, dynamic = _parts(partition)
+        values: dict[str, exp.Expression] = {}
+        dynamic: list[str] = []
+        for part in () if partition is None else partition.expressions:
+            column = part.this if isinstance(part, exp.EQ) else part
+            if not isinstance(column, exp.Column):
+                raise UnsupportedError(f"PARTITION: expected columns and values, found {to_sql(part)!r}")
+            if column.name.lower() in (name.lower() for name in (*values, *dynamic)):
+                raise InvalidConfigError(f"PARTITION: expected each column once, found {column.name} twice")
+            if isinstance(part, exp.EQ):
+                values[column.name] = part.expression
+            else:
+                dynamic.append(column.name)
         columns = tuple(dict.fromkeys(name.partition(".")[0].lower() for name in config.partition_fields))
         if other := [name for name in (*values, *dynamic) if name.lower() not in columns]:
             raise InvalidConfigError(
@@ -75,15 +55,17 @@ class NamedPartition:
             )
         return cls(columns, values, partition is not None and bool(partition.args.get("exists")))
 
+    @classmethod
+    def without_exists(cls, partition: exp.Expression, config: TableConfig) -> NamedPartition:
+        """Return the PARTITION of a statement without IF NOT EXISTS. Raises: as `of`; UnsupportedError with it."""
+        if partition.args.get("exists"):
+            raise UnsupportedError("PARTITION … IF NOT EXISTS: expected in INSERT OVERWRITE only")
+        return cls.of(partition, config)
+
     @property
     def is_one(self) -> bool:
         """Whether each partition column has a value, which names one partition."""
         return bool(self.columns) and {name.lower() for name in self.values} == {*self.columns}
-
-    def check_into(self) -> None:
-        """Refuse IF NOT EXISTS in INSERT INTO, as Spark does. Raises: UnsupportedError."""
-        if self.if_not_exists:
-            raise UnsupportedError("INSERT INTO … IF NOT EXISTS: expected INSERT OVERWRITE, or no IF NOT EXISTS")
 
     def overwrite(self, key: str, mode: str) -> str:
         """Return the operation of INSERT OVERWRITE. `key`, `mode`: the option that chooses it, and its value.

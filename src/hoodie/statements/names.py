@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,11 +57,12 @@ class Names:
     def table(self, node: exp.Table) -> Table:
         """Return the table of a name. Raises: as `target`."""
         path = path_of(node)
-        return self.at(path) if path is not None else self.named(".".join(part.name for part in node.parts))
+        return self.at(path) if path is not None else self.named(plain_name(node))
 
     def at(self, path: str) -> Table:
         """Open the table at a path."""
-        return open_table(path, storage_options=self.storage_options, spark=self._spark)
+        spark = False if self.session is None else self.session
+        return open_table(path, storage_options=self.storage_options, spark=spark)
 
     def named(self, name: str) -> Table:
         """Return the table that `tables`, or else Spark's catalog, has by this name. Raises: InvalidConfigError."""
@@ -95,7 +96,7 @@ class Names:
         return self._place(node) is not None
 
     def _place(self, node: exp.Table) -> Table | str | None:
-        path, name = path_of(node), ".".join(part.name for part in node.parts)
+        path, name = path_of(node), plain_name(node)
         if path is not None:
             return path
         given = self.tables.get(name)
@@ -103,9 +104,9 @@ class Names:
             return self._catalog_path(name)
         return given if isinstance(given, Table | str) else None
 
-    def given(self, node: exp.Table | None) -> Any:
+    def given(self, node: exp.Table) -> Any:
         """Return the data of `tables` of this name; None if it has none."""
-        name = "" if node is None else ".".join(part.name for part in node.parts)
+        name = plain_name(node)
         return self.rows_of(self.tables[name]) if name in self.tables else None
 
     def named_or_at(self, text: str) -> Table:
@@ -132,7 +133,7 @@ class Names:
         """
         if self.session is None:
             return {}
-        keys = [row[0] for row in self.catalog.query("SET", {}).collect() if is_option(row[0])]
+        keys = [row[0] for row in self.catalog.query("SET").collect() if is_option(row[0])]
         found = {key: self.setting(key) for key in keys}
         return options_of(operation, found, table.view().config.raw) if found else {}
 
@@ -150,14 +151,10 @@ class Names:
         asynchronous = {ASYNC_COMPACTION: self.setting(ASYNC_COMPACTION)}
         return {**properties, **inline_services(table.view().config, {**asynchronous, **properties})}
 
-    def in_types(self, table: Table, rows: Any, texts: Mapping[str, str], constant: Collection[str]) -> Any:
-        """Return SQL expressions over a DataFrame as columns of the table; text is converted in `constant` ones."""
-        return spark_room().in_types(rows, texts, table.schema, "INSERT", constant)
-
     def constants(self, schema: pa.Schema, texts: Mapping[str, str]) -> pa.Table:
         """Return one row with the values of SQL literals, in the types of their columns.
 
-        Raises: as `in_types`; in process as `assigned_values`.
+        Raises: in process as `assigned_values`; else as an INSERT of them.
         """
         if self.session is None:
             types = {name: schema.field(name).type for name in texts}
@@ -165,14 +162,6 @@ class Names:
             return assigned_values(texts, Translator(one.schema), types, one)
         row = spark_room().in_types(self.rows(pa.table({"_": [0]})), texts, schema, "PARTITION", texts)
         return spark_room().to_arrow(row)
-
-    def type_text(self, kind: pa.DataType) -> str:
-        """Return a type in Spark's words."""
-        return str(self.catalog.type_text(kind))
-
-    def frame(self, schema: pa.Schema) -> Any:
-        """Return a DataFrame without rows."""
-        return spark_room().from_arrow(self.session, schema.empty_table())
 
     def save(self, store: Store, frame: Any, save: Save) -> WriteResult | None:
         """Write a DataFrame; see `Save`."""
@@ -185,18 +174,15 @@ class Names:
         Raises: UnsupportedError for a name with more than an alias behind it, such as TABLESAMPLE or VERSION AS OF.
         """
         refuse_more(node)
-        name = ".".join(part.name for part in node.parts)
+        name = plain_name(node)
         if path_of(node) is not None or isinstance(self.tables.get(name), Table | str):
-            return self.read(self.table(node))
+            table = self.table(node)
+            return table.to_arrow() if self.session is None else table.read()
         if name in self.tables:
             return self.rows_of(self.tables[name])
         if self.session is None:
             raise InvalidConfigError(f"no source {name!r} in tables={{…}}, which has {sorted(self.tables)}")
         return self.session.table(to_sql(exp.Table(**{**node.args, "alias": None})))
-
-    def read(self, table: Table) -> Any:
-        """Return the rows of a table: a DataFrame in Spark, an Arrow table in process."""
-        return table.to_arrow() if self.session is None else table.read()
 
     def rows_of(self, data: Any) -> Any:
         """Return data of `tables`; in a session Arrow tables become DataFrames, so that Spark joins them.
@@ -211,10 +197,6 @@ class Names:
     def rows(self, table: pa.Table) -> Any:
         """Return a small result as a DataFrame of the session, or as it is in process."""
         return table if self.session is None else spark_room().from_arrow(self.session, table)
-
-    @property
-    def _spark(self) -> Any:
-        return False if self.session is None else self.session
 
     def _catalog_path(self, name: str) -> str | None:
         """Return the path of a table in Spark's catalog; None if there is none, or if it is not a Hudi table."""
@@ -249,6 +231,13 @@ def parsed_name(text: str) -> exp.TruncateTable:
     raise InvalidConfigError(f"expected the name of one table, found {text.strip()!r}")
 
 
+def named_table(text: str) -> exp.Table:
+    """Return the one table that a text names. Raises: InvalidConfigError for other text."""
+    (node,) = parsed_name(text).expressions
+    assert isinstance(node, exp.Table)
+    return node
+
+
 def refuse_more(node: exp.Expression) -> None:
     """Refuse what would be ignored behind a name or a query. Raises: UnsupportedError."""
     more = other_clauses(node, ("this", "db", "catalog", "alias"))
@@ -260,6 +249,11 @@ def refuse_more(node: exp.Expression) -> None:
             f"{to_sql(node)!r}: expected a name and an alias only, found also {', '.join(more)}; read these rows "
             "first, and pass them in tables={…}"
         )
+
+
+def plain_name(node: exp.Table) -> str:
+    """Return the name without quotes: as `tables` has it."""
+    return ".".join(part.name for part in node.parts)
 
 
 def name_of(node: exp.Table) -> str:
@@ -286,14 +280,6 @@ def without_qualifier(node: exp.Expression, alias: str) -> exp.Expression:
     return node.transform(plain)
 
 
-def _column_to_set(node: exp.Expression, alias: str) -> str:
-    """Return the name of a column that a statement sets. Raises: UnsupportedError for a field of a struct."""
-    plain = without_qualifier(node, alias)
-    if not isinstance(plain, exp.Column) or len(plain.parts) != 1:
-        raise UnsupportedError(f"expected a column to set, found {to_sql(node)!r}; a struct is set as a whole")
-    return str(plain.name)
-
-
 def assignments(pairs: Iterable[tuple[exp.Expression, str]], alias: str) -> dict[str, str]:
     """Return the expression of each column that a statement sets.
 
@@ -302,7 +288,10 @@ def assignments(pairs: Iterable[tuple[exp.Expression, str]], alias: str) -> dict
     """
     found: dict[str, str] = {}
     for column, text in pairs:
-        name = _column_to_set(column, alias)
+        plain = without_qualifier(column, alias)
+        if not isinstance(plain, exp.Column) or len(plain.parts) != 1:
+            raise UnsupportedError(f"expected a column to set, found {to_sql(column)!r}; a struct is set as a whole")
+        name = str(plain.name)
         if name.lower() in (known.lower() for known in found):
             raise InvalidConfigError(
                 f"column {name!r} is set twice, to {list(found.values())[-1]!r} and {text!r}; keep one"

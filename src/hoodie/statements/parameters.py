@@ -20,13 +20,8 @@ def bound(
 ) -> tuple[str, dict[str, Any]] | None:
     """Return the statement with its arguments as literals, and the DataFrames of its names in braces.
 
-    Args:
-        text: the statement.
-        args: values by the names of `:name`, or for each `?` in order.
-        named: values and DataFrames by the names in braces.
-
-    Returns: None for arguments that only PySpark understands: values that have no literal, and columns of DataFrames.
-    Memory: the text.
+    `args`: values by the names of `:name`, or for each `?` in order. `named`: values and DataFrames by the names in
+    braces. None for arguments that only PySpark understands: values that have no literal, and columns of DataFrames.
 
     >>> bound("SELECT * FROM t WHERE id = :id", {"id": "it's"}, {})[0]
     "SELECT * FROM t WHERE id = 'it\\\\'s'"
@@ -37,23 +32,18 @@ def bound(
     try:
         filled = _filled(text, named, frames) if named else text
         return _with_values(filled, args or {}), {_FRAME + name: frame for name, frame in frames.items()}
-    except (_OtherNameError, TokenError, TypeError):
+    except (TokenError, TypeError, ValueError):  # ValueError: braces that do not match
         return None
 
 
-class _OtherNameError(Exception):
-    """A name in braces is no plain name."""
-
-
 def _filled(text: str, named: Mapping[str, Any], frames: Mapping[str, Any]) -> str:
-    """Replace names in braces."""
     parts = []
     for plain, name, spec, conversion in Formatter().parse(text):
         parts.append(plain)
         if name is None:
             continue
         if spec or conversion or name not in named:
-            raise _OtherNameError(name)
+            raise TypeError(f"{name!r} is no plain name of an argument")
         parts.append(_FRAME + name if name in frames else literal_of(named[name]))
     return "".join(parts)
 

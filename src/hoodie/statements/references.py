@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlglot import Token, TokenType, exp
 
 from hoodie.errors import UnsupportedError
-from hoodie.records.sql.parse import tokens_of
+from hoodie.records.sql.parse import closing, tokens_of
 
 FUNCTIONS: Final = ("hudi_table_changes", "hudi_query_timeline", "hudi_query")
 _VERSIONS: Final = ("TIMESTAMP", "VERSION", "SYSTEM_TIME", "SYSTEM_VERSION")
@@ -98,9 +98,7 @@ def _calls(tokens: list[Token]) -> Iterator[Reference]:
         name = token.text.lower()
         if name not in FUNCTIONS or tokens[number + 1].token_type is not TokenType.L_PAREN:
             continue
-        close = next(
-            (place for place in range(number, len(tokens)) if tokens[place].token_type is TokenType.R_PAREN), 0
-        )
+        close = closing(tokens, number + 1)
         values = [found for found in tokens[number + 2 : close] if found.token_type is not TokenType.COMMA]
         if any(found.token_type not in _LITERALS for found in values) or not values:
             raise UnsupportedError(f"{name}: expected literals, a table first")

@@ -11,14 +11,14 @@ from sqlglot import exp
 from hoodie.arguments import check_arguments
 from hoodie.errors import HoodieError, UnsupportedError
 from hoodie.records.sql.parse import behind_comments, other_clauses, parse_statement, to_sql
-from hoodie.statements.alter import ALTER, altered_table, run_alter_columns
+from hoodie.statements.alter import ALTER, run_alter_columns
 from hoodie.statements.call import run_call
 from hoodie.statements.create import is_ours, run_create
 from hoodie.statements.definition import SHOW, run_alter, run_describe, run_drop, run_show, run_truncate, shown_table
 from hoodie.statements.indexes import INDEX, run_index, table_named
 from hoodie.statements.insert import run_insert
 from hoodie.statements.merge import run_merge
-from hoodie.statements.names import Names, assignments, without_qualifier
+from hoodie.statements.names import Names, assignments, named_table, without_qualifier
 from hoodie.statements.procedures.registry import NAMES
 from hoodie.statements.select import is_of_tables, run_select
 from hoodie.table.context import Session, Text
@@ -86,14 +86,14 @@ def run(statement: str, names: Names, properties: Text | None = None) -> Any:
     statement = behind_comments(statement)
     if called := _CALL.match(statement):
         return names.rows(run_call(called.group(1), names, properties))
-    if SHOW.match(statement):
-        return run_show(statement, names)
-    if INDEX.match(statement):
-        return run_index(statement, names, properties)
-    if ALTER.match(statement):
-        return run_alter_columns(statement, names, properties)
+    if shown := SHOW.match(statement):
+        return run_show(shown, names)
+    if indexed := INDEX.match(statement):
+        return run_index(indexed, names, properties)
+    if altered := ALTER.match(statement):
+        return run_alter_columns(altered, names, properties)
     if names.session is not None and not _OURS.match(statement):
-        return names.catalog.query(statement, {})
+        return names.catalog.query(statement)
     return _run_tree(statement, parse_statement(statement), names, properties)
 
 
@@ -123,7 +123,7 @@ def _run_tree(text: str, tree: exp.Expression, names: Names, properties: Text | 
         case exp.Alter() if tree.args.get("kind") == "TABLE":
             return run_alter(text, tree, names, properties)
     if isinstance(tree, exp.Create | exp.Drop) and tree.args.get("kind") != "TABLE":
-        return names.catalog.query(text, {})
+        return names.catalog.query(text)
     raise UnsupportedError(
         f"hoodie.sql runs no {text.split(None, 1)[0].upper()} of this form: docs/sql.md has the list of statements; "
         "CREATE TABLE needs USING hoodie or USING hudi"
@@ -139,7 +139,7 @@ def concerns(statement: str, names: Names) -> bool:
         if indexed := INDEX.match(statement):
             return names.is_known(table_named(indexed))
         if altered := ALTER.match(statement):
-            return names.is_known(altered_table(altered))
+            return names.is_known(named_table(altered["table"]))
         shown = SHOW.match(statement)
         if shown is None and not _OURS.match(statement):
             return False

@@ -50,7 +50,7 @@ def run_select(text: str, tree: exp.Expression, names: Names) -> Any:
             parts += [_plain(text[end : reference.start]), f"{{{name}}}", _alias(reference)]
             end = reference.end
     if not frames:
-        return names.catalog.query(text, {})
+        return names.catalog.query(text)
     return names.catalog.query("".join((*parts, _plain(text[end:]))), frames)
 
 
@@ -87,16 +87,12 @@ def _rows(reference: Reference, names: Names) -> Any:
         return names.named_or_at(name).read(view=kind)
     if reference.function:
         return _timeline(names.named_or_at(reference.arguments[0]), names)
-    table = _table(reference, names)
+    if reference.table is None:
+        return None
+    table = names.known(reference.table)
     if table is None:
         return names.given(reference.table)
-    if reference.as_of is None:
-        return table.read()
-    return table.read(as_of=as_of_jvm(reference.as_of))
-
-
-def _table(reference: Reference, names: Names) -> Table | None:
-    return None if reference.table is None else names.known(reference.table)
+    return table.read(as_of=None if reference.as_of is None else as_of_jvm(reference.as_of))
 
 
 def _changes(arguments: tuple[str, ...], names: Names) -> Any:
@@ -124,5 +120,5 @@ def _instant(view: TableView, instant: Instant) -> tuple[Any, ...]:
     texts = (instant.requested_time, instant.action.value, instant.state.name, instant.completion_time, name)
     if not (instant.is_completed and instant.action.writes_data):
         return (*texts, *(None for _ in _COUNTS))
-    totals = totals_of(view.commit_metadata(instant))
+    totals = totals_of(view.commit_metadata(instant).write_stats())
     return (*texts, *(totals[name] for name in _COUNTS.values()))

@@ -19,8 +19,8 @@ from hoodie.format.avro.file import RecordSchema, record_to_bytes
 from hoodie.format.hfile import hfile_to_bytes
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.versions import TableVersion
-from hoodie.records.keys.key_generator import key_generator_for
 from hoodie.storage import LocalStore, StoreSpec
+from tests.support.key_generators import key_generator_for
 
 _INDEX = ".hoodie/.aux/.bootstrap/.fileids/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
 _ENTRY = """{"type": "record", "name": "HoodieBootstrapFilePartitionInfo", "fields": [

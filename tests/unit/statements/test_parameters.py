@@ -40,7 +40,15 @@ def test_names_in_braces_are_frames_and_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["SELECT {rows[id]} FROM {rows}", "SELECT {rows.id} FROM {rows}", "SELECT {other}", "SELECT {rows!r}"]
+    "text",
+    [
+        "SELECT {rows[id]} FROM {rows}",
+        "SELECT {rows.id} FROM {rows}",
+        "SELECT {other}",
+        "SELECT {rows!r}",
+        "SELECT {",
+        "SELECT }",
+    ],
 )
 def test_other_names_in_braces_are_left_to_pyspark(text: str) -> None:
     assert bound(text, None, {"rows": Frame()}) is None

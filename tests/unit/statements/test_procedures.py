@@ -15,8 +15,7 @@ from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError
 from hoodie.files.markers import read_markers, write_marker
 from hoodie.format.filenames import IoType
 from hoodie.services.clustering.clustering import CLUSTERING
-from hoodie.statements.procedures.refused import REFUSED
-from hoodie.statements.procedures.registry import PROCEDURES
+from hoodie.statements.procedures.registry import PROCEDURES, REFUSED
 from hoodie.timeline import Action, Heartbeat, State, create_inflight
 from tests.support.steps import begin
 from tests.support.tables import new_table

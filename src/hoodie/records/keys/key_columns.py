@@ -34,12 +34,8 @@ class KeyColumns:
 
         Raises: SchemaMismatchError if a key column occurs twice.
         """
-        wanted = {
-            RECORD_KEY,
-            PARTITION_PATH,
-            *_top_level(self.generator.record_key_fields),
-            *_top_level(self.generator.partition_fields),
-        }
+        fields = (*self.generator.record_key_fields, *self.generator.partition_fields)
+        wanted = {RECORD_KEY, PARTITION_PATH, *_top_level(fields)}
         lower = {name.lower() for name in wanted}
         found = [name for name in names if name.lower() in lower]
         if len({*found} & wanted) < sum(name in wanted for name in found):

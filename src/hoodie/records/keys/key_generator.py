@@ -7,7 +7,7 @@ determines how keys are joined and how each partition field becomes text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
@@ -22,7 +22,7 @@ from hoodie.format.table.key_generator import KeyGeneratorType, inferred_key_gen
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_keys import TIMEBASED_PREFIX
 from hoodie.format.table.versions import TableVersion
-from hoodie.records.keys.partition_path import check_paths, component_texts, partition_component
+from hoodie.records.keys.partition_path import check_paths, component_texts, is_missing, partition_component
 from hoodie.records.keys.timestamp_path import TimestampFormat, timestamp_format
 
 _NULL_KEY_PART: Final = "__null__"
@@ -65,8 +65,9 @@ class KeyGenerator:
     """Of a write: the greatest bytes of a folder's name and of a partition path; see `StoreSpec.folder_limits`."""
 
     def record_keys(self, batch: pa.RecordBatch, *, stored: bool = False) -> pa.StringArray:
-        """Return the record key of every row, never null.
+        """Return the record key of every row, never null: the bare value of one field, or `f1:v1,f2:v2` with names.
 
+        Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key.
         `stored`: the rows are in a table, so that keys that other values make too are not refused.
 
         Raises:
@@ -77,8 +78,20 @@ class KeyGenerator:
         """
         if not self.record_key_fields:
             raise UnsupportedError("the table generates its record keys; they cannot be made from columns")
+        fields = self.record_key_fields
         with_names = self.expect_known_encoding()
-        return _record_keys(batch, self.record_key_fields, with_names=with_names, stored=stored)
+        parts = [_key_part(batch, name) for name in fields]
+        if not with_names:
+            _refuse_rows(is_missing(parts[0]), fields, "null or empty", parts)
+            return parts[0]
+        _refuse_rows(reduce(pc.and_, map(is_missing, parts)), fields, "all parts are null or empty", parts)
+        if len(fields) > 1 and not stored:
+            _refuse_ambiguous(batch, fields, parts)
+        pieces: list[pa.Array | str] = []
+        for position, (name, text) in enumerate(zip(fields, parts, strict=True)):
+            marked = pc.if_else(pc.equal(pc.binary_length(text), 0), _EMPTY_KEY_PART, text)
+            pieces += [f"{',' if position else ''}{name}:", pc.fill_null(marked, _NULL_KEY_PART)]
+        return pc.binary_join_element_wise(*pieces, "")
 
     def expect_known_encoding(self) -> bool:
         """Return `with_names`. Raises: InvalidConfigError if neither properties nor stored keys decide it."""
@@ -198,51 +211,6 @@ def _refuse_slashes(texts: pa.StringArray, name: str) -> None:
         )
 
 
-def key_generator_for(
-    *,
-    kind: KeyGeneratorType | str,
-    record_key_fields: Sequence[str],
-    partition_fields: Sequence[str] = (),
-    partition_field_types: Sequence[str] = (),
-    hive_style: bool = False,
-    url_encode: bool = False,
-    slash_separated_dates: bool = False,
-    table_version: TableVersion,
-    timestamp_options: Mapping[str, str] | None = None,
-    bare_single_complex_key: bool | None = None,
-) -> KeyGenerator:
-    """Return the key generator that a table's properties describe.
-
-    `partition_field_types` are the types of a CUSTOM generator (`SIMPLE` or `TIMESTAMP` per field); `timestamp_options`
-    have no prefix (`timestamp.type`, `output.dateformat`, ...). `bare_single_complex_key` is how a COMPLEX key of one
-    field is written in tables of versions before 9, where both ways occur: true `v`, false `f:v`.
-
-    Raises:
-        InvalidConfigError: fields, types or options contradict the kind.
-        UnsupportedError: the kind is a user-defined JVM class.
-    """
-    kind = KeyGeneratorType(kind)
-    keys, partitions = tuple(record_key_fields), tuple(partition_fields)
-    if kind in _WRAPPERS:
-        kind = inferred_key_generator(keys, partitions)
-    if kind in (KeyGeneratorType.NON_PARTITION, KeyGeneratorType.GLOBAL_DELETE, KeyGeneratorType.TABLE_METADATA):
-        partitions = ()
-    _check_fields(kind, keys, partitions)
-    types = _field_types(kind, partitions, partition_field_types)
-    times = timestamp_format(timestamp_options or {}) if "TIMESTAMP" in types else None
-    return KeyGenerator(
-        record_key_fields=keys,
-        partition_fields=partitions,
-        with_names=_with_names(kind, keys, table_version, bare_single_complex_key),
-        has_two_encodings=_has_two_encodings(kind, keys, table_version),
-        time_formats=tuple(times if name == "TIMESTAMP" else None for name in types),
-        hive_style=hive_style,
-        url_encode=url_encode,
-        # The JVM separates the dates of a single field, and those of each simple field of a custom key generator.
-        slash_separated_dates=slash_separated_dates and (len(partitions) == 1 or kind is KeyGeneratorType.CUSTOM),
-    )
-
-
 def table_key_generator(config: TableConfig, properties: Mapping[str, str] | None = None) -> KeyGenerator:
     """Return the key generator of a table.
 
@@ -253,32 +221,42 @@ def table_key_generator(config: TableConfig, properties: Mapping[str, str] | Non
     In tables of version 8, the encoding of keys can be unknown: use `view.stored_keys.view_key_generator` to make
     record keys.
 
-    Raises: UnsupportedError for a key generator that exists only in JVM Hudi; InvalidConfigError for an encoding of
-    keys that the table version does not have.
+    Raises: UnsupportedError for a key generator that exists only in JVM Hudi; InvalidConfigError for fields, types and
+    options that contradict the kind, and for an encoding of keys that the table version does not have.
     """
-    prefix = TIMEBASED_PREFIX
-    given = {key.removeprefix(prefix): text for key, text in (properties or {}).items() if key.startswith(prefix)}
-    types = partition_types(config, properties or {})
+    given = properties or {}
+    types = partition_types(config, given)
     is_typed = bool(types) or not config.partition_fields or config.key_generator is not KeyGeneratorType.CUSTOM
-    generator = key_generator_for(
-        kind=config.key_generator,
-        record_key_fields=config.record_key_fields,
-        partition_fields=config.partition_fields,
-        partition_field_types=types if is_typed else ["SIMPLE"] * len(config.partition_fields),
+    kind, keys, partitions = config.key_generator, config.record_key_fields, config.partition_fields
+    if kind in _WRAPPERS:
+        kind = inferred_key_generator(keys, partitions)
+    if kind in (KeyGeneratorType.NON_PARTITION, KeyGeneratorType.GLOBAL_DELETE, KeyGeneratorType.TABLE_METADATA):
+        partitions = ()
+    _check_fields(kind, keys, partitions)
+    types = _field_types(kind, partitions, types if is_typed else ["SIMPLE"] * len(partitions))
+    prefix = TIMEBASED_PREFIX
+    options = {key.removeprefix(prefix): text for key, text in given.items() if key.startswith(prefix)}
+    times = timestamp_format({**options, **config.timestamp_options}) if "TIMESTAMP" in types else None
+    refusal = "" if times is None else _unknown_parser(config.raw)
+    time_formats = tuple(times if one == "TIMESTAMP" else None for one in types)
+    is_set = NEW_KEY_ENCODING.key in {**config.raw, **given}
+    is_bare = NEW_KEY_ENCODING.get(given, config.raw) if is_set else None
+    with_names = _with_names(kind, keys, config.version, is_bare)
+    if with_names is None and not config.populates_meta_fields:
+        with_names = True  # no file stores the keys
+    return KeyGenerator(
+        record_key_fields=keys,
+        partition_fields=partitions,
+        with_names=with_names,
+        has_two_encodings=_has_two_encodings(kind, keys, config.version),
+        time_formats=time_formats if is_typed and not refusal else None,
         hive_style=config.is_hive_style,
         url_encode=config.is_url_encoded,
-        slash_separated_dates=config.has_slash_separated_dates,
-        table_version=config.version,
-        timestamp_options={**given, **config.timestamp_options},
-        bare_single_complex_key=_set_encoding(properties or {}, config.raw),
+        # The JVM separates the dates of a single field, and those of each simple field of a custom key generator.
+        slash_separated_dates=config.has_slash_separated_dates
+        and (len(partitions) == 1 or kind is KeyGeneratorType.CUSTOM),
+        refusal=refusal,
     )
-    if any(generator.time_formats or ()) and (refusal := _unknown_parser(config.raw)):
-        generator = replace(generator, time_formats=None, refusal=refusal)
-    elif not is_typed:
-        generator = replace(generator, time_formats=None)
-    if generator.with_names is None and not config.populates_meta_fields:
-        return replace(generator, with_names=True)  # no file stores the keys
-    return generator
 
 
 def _unknown_parser(raw: Mapping[str, str]) -> str:
@@ -290,10 +268,6 @@ def _unknown_parser(raw: Mapping[str, str]) -> str:
                 "paths; write to the table with JVM Hudi"
             )
     return ""
-
-
-def _set_encoding(*properties: Mapping[str, str]) -> bool | None:
-    return NEW_KEY_ENCODING.get(*properties) if any(NEW_KEY_ENCODING.key in found for found in properties) else None
 
 
 def _check_fields(kind: KeyGeneratorType, keys: tuple[str, ...], partitions: tuple[str, ...]) -> None:
@@ -342,30 +316,6 @@ def _with_names(kind: KeyGeneratorType, keys: tuple[str, ...], version: TableVer
             "omit the option"
         )
     return True
-
-
-def _record_keys(
-    batch: pa.RecordBatch, fields: Sequence[str], *, with_names: bool, stored: bool = False
-) -> pa.StringArray:
-    """Return the record key of every row: the bare value of one field, or `f1:v1,f2:v2` with names.
-
-    Nested fields are written with dots. With names, some parts may be null or empty, but not all parts of a key. Parts
-    that make the key of other parts too are refused, unless the rows are `stored` in a table.
-
-    Raises: RecordKeyError if a field is missing or its type has no text, or keys are null, empty or ambiguous; the
-        error contains up to three row numbers.
-    """
-    parts = [_key_part(batch, name) for name in fields]
-    if not with_names:
-        _refuse_rows(_missing(parts[0]), fields[:1], "null or empty", parts[:1])
-        return parts[0]
-    _refuse_rows(reduce(pc.and_, map(_missing, parts)), fields, "all parts are null or empty", parts)
-    if len(fields) > 1 and not stored:
-        _refuse_ambiguous(batch, fields, parts)
-    pieces: list[pa.Array | str] = []
-    for position, (name, text) in enumerate(zip(fields, parts, strict=True)):
-        pieces += [f"{',' if position else ''}{name}:", _marked(text)]
-    return pc.binary_join_element_wise(*pieces, "")
 
 
 def _column_of(batch: pa.RecordBatch, name: str) -> tuple[pa.Array, pa.Array | None] | None:
@@ -428,15 +378,6 @@ def is_text(data_type: pa.DataType) -> bool:
     """Return whether values of the type are texts, also in a dictionary."""
     found = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
     return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
-
-
-def _missing(text: pa.StringArray) -> pa.BooleanArray:
-    return pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
-
-
-def _marked(text: pa.StringArray) -> pa.StringArray:
-    text = pc.if_else(pc.equal(pc.binary_length(text), 0), _EMPTY_KEY_PART, text)
-    return pc.fill_null(text, _NULL_KEY_PART)
 
 
 def _refuse_rows(bad: pa.BooleanArray, fields: Sequence[str], problem: str, parts: Sequence[pa.StringArray]) -> None:

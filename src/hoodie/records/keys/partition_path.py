@@ -43,10 +43,15 @@ def partition_component(text: pa.StringArray, field: str, *, hive_style: bool, u
     `url_encode` escapes the text, `hive_style` adds the prefix `field=`; null and empty text become the default
     partition.
     """
-    missing = pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
+    missing = is_missing(text)
     text = escape(text) if url_encode else text
     text = pc.if_else(missing, DEFAULT_PARTITION, text)
     return pc.binary_join_element_wise(f"{field}=", text, "") if hive_style else text
+
+
+def is_missing(text: pa.StringArray) -> pa.BooleanArray:
+    """Mark null and empty texts."""
+    return pc.fill_null(pc.equal(pc.binary_length(text), 0), True)
 
 
 def escape(text: pa.StringArray) -> pa.StringArray:
@@ -83,6 +88,10 @@ def check_paths(paths: pa.StringArray, *, limits: tuple[int, int] | None = None,
     )
 
 
+def _problem(path: str) -> str:
+    return next(problem for pattern, problem in _REFUSED if re.search(pattern, path))
+
+
 def _check_lengths(paths: pa.StringArray, name_bytes_max: int, path_bytes_max: int) -> None:
     longest = pc.max(pc.binary_length(paths)).as_py() or 0
     if longest <= min(name_bytes_max, path_bytes_max):
@@ -98,10 +107,6 @@ def _check_lengths(paths: pa.StringArray, name_bytes_max: int, path_bytes_max: i
             )
 
 
-def _problem(path: str) -> str:
-    return next(problem for pattern, problem in _REFUSED if re.search(pattern, path))
-
-
 def component_texts(
     path: str, fields: Sequence[str], *, hive_style: bool, url_encode: bool
 ) -> dict[str, str | None] | None:
@@ -110,21 +115,15 @@ def component_texts(
     A text of None means the default partition. A value with slashes can be read if there is only one field, or if hive
     style marks the fields and no other values make the same path.
     """
-    texts = _split_hive(path, fields) if hive_style else _split_plain(path, len(fields))
-    if texts is None:
+    plain = [path] if len(fields) == 1 else path.split("/")
+    texts = _split_hive(path, fields) if hive_style else plain
+    if texts is None or len(texts) != len(fields):
         return None
     try:
         decoded = [unquote(text, errors="strict") if url_encode else text for text in texts]
     except UnicodeDecodeError:
         return None
     return {field: None if text == DEFAULT_PARTITION else text for field, text in zip(fields, decoded, strict=True)}
-
-
-def _split_plain(path: str, count: int) -> list[str] | None:
-    if count == 1:
-        return [path]
-    parts = path.split("/")
-    return parts if len(parts) == count else None
 
 
 def _split_hive(path: str, fields: Sequence[str]) -> list[str] | None:

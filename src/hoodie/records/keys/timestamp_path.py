@@ -24,14 +24,7 @@ _MONTHS: Final = ("January", "February", "March", "April", "May", "June", "July"
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _FORMATTED: Final = frozenset("yYMdDHhKkmsSaExwe")
 _PARSED: Final = {"y": "year", "Y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
-_DEFAULTS: Final = (
-    ("year", ""),
-    ("month", "01"),
-    ("day", "01"),
-    ("hour", "00"),
-    ("minute", "00"),
-    ("second", "00"),
-)
+_DEFAULTS: Final = {"year": "", "month": "01", "day": "01", "hour": "00", "minute": "00", "second": "00"}
 _OFFSET: Final = r"(?P<offset>Z|[-+][0-9]{2}:?[0-9]{2})"
 
 
@@ -57,7 +50,7 @@ class JodaPattern:
         names = {child.name for child in found.type.fields}
         year, month, day, hour, minute, second = (
             _padded(pc.struct_field(found, name), 4 if name == "year" else 2) if name in names else default
-            for name, default in _DEFAULTS
+            for name, default in _DEFAULTS.items()
         )
         fraction = (
             pc.struct_field(found, "fraction") if "fraction" in names else pc.if_else(found.is_valid(), "0", None)
@@ -318,13 +311,17 @@ def timestamp_format(options: Mapping[str, str]) -> TimestampFormat:
         raise InvalidConfigError(
             "hoodie.keygen.timebased.output.dateformat is missing: set a date pattern such as yyyy/MM/dd"
         )
+    written = options["output.dateformat"]
+    output = joda_pattern(written)
+    if any(token == "Z" and count for token, count in output.tokens):
+        raise InvalidConfigError(f"output.dateformat {written!r}: zone letters are not supported in partition paths")
     both = options.get("timezone")
     return TimestampFormat(
         timestamp_type=kind,
         scalar_unit=None if kind in _TEXT_TYPES else _UNIT_OF_TYPE.get(kind, unit),
         input_patterns=_input_patterns(options) if kind in _TEXT_TYPES else (),
         input_zone=_zone(both or options.get("input.timezone")),
-        output_pattern=_output_pattern(options["output.dateformat"]),
+        output_pattern=output,
         output_zone=_zone(both or options.get("output.timezone")),
     )
 
@@ -346,13 +343,6 @@ def _input_patterns(options: Mapping[str, str]) -> tuple[JodaPattern, ...]:
     for pattern in patterns:
         pattern.check_parses()
     return patterns
-
-
-def _output_pattern(text: str) -> JodaPattern:
-    pattern = joda_pattern(text)
-    if any(token == "Z" and count for token, count in pattern.tokens):
-        raise InvalidConfigError(f"output.dateformat {text!r}: zone letters are not supported in partition paths")
-    return pattern
 
 
 def _zone(name: str | None) -> str | None:

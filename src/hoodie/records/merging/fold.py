@@ -14,15 +14,22 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.change import KIND, RECORD_KEY
-from hoodie.records.merging.merge import HAS, Overlay, RecordMerger, answered, ordering_ranks, with_rows
-
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
+from hoodie.records.merging.merge import (
+    HAS,
+    Mask,
+    Merged,
+    Overlay,
+    RecordMerger,
+    Rows,
+    answered,
+    ordering_ranks,
+    with_rows,
+)
+from hoodie.records.merging.mergers import merge_by
 
 
 class VersionKind(IntEnum):
@@ -76,18 +83,10 @@ class FoldRule:
         """Whether ordering values decide if a version wins against the stored row."""
         return bool(self.merger.ordering_columns)
 
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """Outcome for stored rows with a logged version of their key.
-
-    `replaced` marks the rows that `rows` replaces (in order, with the columns of versions); `deleted` marks the rows
-    that are deleted.
-    """
-
-    replaced: Mask
-    deleted: Mask
-    rows: pa.Table
+    @property
+    def replaces_all(self) -> bool:
+        """Whether a logged version always replaces the whole stored row, whatever the values of the two."""
+        return not (self.mixes or self.decides_by_order or self.merger.mode is MergeMode.CUSTOM)
 
 
 def fold(versions: pa.Table, rule: FoldRule) -> pa.Table:
@@ -134,7 +133,7 @@ def is_row(kinds: npt.NDArray[np.int8]) -> Mask:
     return rows
 
 
-def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
+def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Merged:
     """Merge each stored row with the folded version of the same key, row by row.
 
     `stored` has the columns of the versions without the kind and the HAS columns. The ordering columns are enough if no
@@ -149,7 +148,7 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
     overlay = rule.overlay
     if overlay is None:
         replaced = wins & are_rows
-        return Resolved(replaced, wins & ~are_rows, versions if replaced.all() else versions.filter(pa.array(replaced)))
+        return Merged(replaced, wins & ~are_rows, versions if replaced.all() else versions.filter(pa.array(replaced)))
     # A stored row brings all fields, so partial versions change nothing where it wins. In the other modes a version can
     # fill its nulls or unavailable values, except with PostgresDebeziumAvroPayload.
     replaced = are_rows & wins if rule.is_partial or not overlay.losers_fill else are_rows
@@ -159,10 +158,10 @@ def resolve(stored: pa.Table, versions: pa.Table, rule: FoldRule) -> Resolved:
     if rule.newest_meta_fields:
         kept = [newer[name] if name in META_FIELDS else rows[name] for name in rows.column_names]
         rows = pa.Table.from_arrays(kept, schema=rows.schema)
-    return Resolved(replaced, wins & ~are_rows, rows)
+    return Merged(replaced, wins & ~are_rows, rows)
 
 
-def _resolve_custom(stored: pa.Table, versions: pa.Table, kinds: npt.NDArray[np.int8], rule: FoldRule) -> Resolved:
+def _resolve_custom(stored: pa.Table, versions: pa.Table, kinds: npt.NDArray[np.int8], rule: FoldRule) -> Merged:
     """Merge the stored rows with the versions that follow no delete, with the caller's function."""
     met = np.flatnonzero(kinds == VersionKind.ROW)
     rows, gone = _call(stored.take(pa.array(met)), versions.take(pa.array(met)), rule)
@@ -171,7 +170,7 @@ def _resolve_custom(stored: pa.Table, versions: pa.Table, kinds: npt.NDArray[np.
     source = np.arange(len(kinds))
     source[met] = len(kinds) + np.arange(len(met))
     merged = pa.concat_tables([versions, rows]) if len(met) else versions
-    return Resolved(~deleted, deleted, merged.take(pa.array(source[~deleted])))
+    return Merged(~deleted, deleted, merged.take(pa.array(source[~deleted])))
 
 
 def _as_versions(stored: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -319,9 +318,7 @@ def _combine(older: pa.Table, newer: pa.Table, rule: FoldRule) -> pa.Table:
     older_kinds = np.asarray(older[KIND].combine_chunks())
     merges = is_row(older_kinds)
     rows, gone = _call(older.filter(pa.array(merges)), newer.filter(pa.array(merges)), rule)
-    kinds = np.where(older_kinds == VersionKind.ROW, np.int8(VersionKind.ROW), np.int8(VersionKind.ROW_ALONE)).astype(
-        np.int8
-    )
+    kinds = np.where(older_kinds == VersionKind.ROW, np.int8(VersionKind.ROW), np.int8(VersionKind.ROW_ALONE))
     kinds[np.flatnonzero(merges)[gone]] = VersionKind.DELETE
     combined = with_rows(newer, merges, rows)
     return combined.set_column(0, combined.schema.field(0), pa.array(kinds))
@@ -340,12 +337,9 @@ def _call(older: pa.Table, newer: pa.Table, rule: FoldRule) -> tuple[pa.Table, M
         newer = Overlay().over(_as_versions(older, newer.schema), newer, np.ones(newer.num_rows, np.bool_))
     names = [name for name in newer.column_names if name not in (KIND, *META_FIELDS) and not name.startswith(HAS)]
     mixed = set(names)
-    answer = rule.merger.function(older.select(names), newer.select(names))
-    merged, gone = answer if isinstance(answer, tuple) else (answer, None)
-    if not isinstance(merged, pa.Table) or merged.num_rows != newer.num_rows:
-        raise ValueError(f"the merger must return a table of {newer.num_rows} rows, one for each row that it received")
+    merged, gone = merge_by(rule.merger.function, older.select(names), newer.select(names))
     columns = [_answered(merged, newer, name) if name in mixed else newer[name] for name in newer.column_names]
-    deleted = np.zeros(newer.num_rows, np.bool_) if gone is None else np.asarray(pc.fill_null(gone, False))
+    deleted = np.zeros(newer.num_rows, np.bool_) if gone is None else np.asarray(gone)
     return pa.Table.from_arrays(columns, schema=newer.schema), deleted
 
 
@@ -399,13 +393,3 @@ class LogFold:
         whole = self.result()
         self._folded = None
         yield whole
-
-
-def mode_replaces_all(rule: FoldRule) -> bool:
-    """Return whether a logged version always replaces the whole stored row, whatever the values of the two."""
-    return (
-        rule.merger.mode is not MergeMode.CUSTOM
-        and rule.merger.function is None
-        and not rule.decides_by_order
-        and rule.overlay is None
-    )

@@ -27,7 +27,7 @@ from hoodie.format.table.merge_config import (
 )
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import IS_DELETED, KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind, flags_deletes
-from hoodie.records.merging.mergers import MergeFunction, registered_merger
+from hoodie.records.merging.mergers import MergeFunction, merge_by, registered_merger
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ Rows = npt.NDArray[np.int64]
 class Merged:
     """Outcome of a merge, row by row: `replaced` where a row is written, `deleted` where the key is deleted.
 
-    `rows` holds the row to write for each true value of `replaced`, in order (change-batch columns).
+    `rows` holds the row to write for each true value of `replaced`, in order, with the columns of the newer rows.
     """
 
     replaced: Mask
@@ -86,7 +86,7 @@ class RecordMerger:
 
         Event time: the newer row wins if its ordering value is equal or higher; a commit-time delete always wins.
         """
-        kinds = np.asarray(newer[KIND].combine_chunks())
+        kinds = _kinds(newer)
         wins = self.newer_wins(older, newer) | self.always_deletes(kinds)
         deleted = wins & (kinds != Kind.ROW)
         replaced = wins & (kinds == Kind.ROW)
@@ -132,12 +132,7 @@ class RecordMerger:
         assert self.function is not None
         picked = newer.filter(pa.array(replaced))
         data = [name for name in picked.column_names if name not in LEADING]
-        answer = self.function(older.select(data).filter(pa.array(replaced)), picked.select(data))
-        merged, gone = answer if isinstance(answer, tuple) else (answer, None)
-        if merged.num_rows != picked.num_rows or not isinstance(merged, pa.Table):
-            raise ValueError(
-                f"the merger returned {merged.num_rows} rows for {picked.num_rows}; it must return one for each"
-            )
+        merged, gone = merge_by(self.function, older.select(data).filter(pa.array(replaced)), picked.select(data))
         rows = pa.Table.from_arrays(
             [
                 *(picked[name] for name in LEADING),
@@ -147,7 +142,7 @@ class RecordMerger:
         )
         if gone is None:
             return Merged(replaced, deleted, rows)
-        gone_mask = np.asarray(pc.fill_null(gone, False))
+        gone_mask = np.asarray(gone)
         positions = np.flatnonzero(replaced)
         replaced, deleted = replaced.copy(), deleted.copy()
         replaced[positions[gone_mask]] = False
@@ -170,8 +165,11 @@ class RecordMerger:
     def _call(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """Merge aligned changes with the caller's function where both are rows; otherwise the newer change is kept."""
         both_rows = _are_rows(older) & _are_rows(newer)
-        merged = self.merge(older.filter(pa.array(both_rows)), newer.filter(pa.array(both_rows)))
-        return with_rows(newer, both_rows, _folded(newer, both_rows, merged))
+        rows = newer.filter(pa.array(both_rows))
+        merged = self.merge(older.filter(pa.array(both_rows)), rows)
+        kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
+        folded = with_rows(rows, merged.replaced, merged.rows)
+        return with_rows(newer, both_rows, folded.set_column(0, folded.schema.field(0), pa.array(kinds)))
 
     def _mix(self, older: pa.Table, newer: pa.Table) -> pa.Table:
         """Merge aligned changes; fields are mixed where both are rows.
@@ -225,7 +223,6 @@ def with_rows(rows: pa.Table, places: Rows | Mask, others: pa.Table) -> pa.Table
 
 
 def _pick_rows(older: pa.Table, newer: pa.Table, wins: Mask) -> pa.Table:
-    """Return the newer row where it wins, else the older row."""
     return with_rows(older, wins, newer.filter(pa.array(wins)))
 
 
@@ -238,24 +235,14 @@ def _mixed(older: pa.Table, newer: pa.Table, wins: Mask, overlay: Overlay) -> pa
     return pa.Table.from_arrays(columns, schema=newer.schema)
 
 
-def _folded(newer: pa.Table, both_rows: Mask, merged: Merged) -> pa.Table:
-    """Return the outcome of one round as changes: merged rows where replaced, deletes where deleted."""
-    rows = newer.filter(pa.array(both_rows))
-    kinds = np.where(merged.deleted, np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW)).astype(np.int8)
-    folded = with_rows(rows, merged.replaced, merged.rows)
-    return folded.set_column(0, folded.schema.field(0), pa.array(kinds))
-
-
 def _codes(changes: pa.Table, across_partitions: bool) -> Rows:
     """Return one integer per row; rows with equal keys have equal integers."""
     keys = changes[RECORD_KEY].combine_chunks().dictionary_encode()
-    if across_partitions:
-        codes: Rows = np.asarray(keys.indices).astype(np.int64)
-        return codes
-    partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
-    key_codes = np.asarray(keys.indices).astype(np.int64)
-    both: Rows = key_codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
-    return both
+    codes: Rows = np.asarray(keys.indices).astype(np.int64)
+    if not across_partitions:
+        partitions = changes[PARTITION_PATH].combine_chunks().dictionary_encode()
+        codes = codes * max(len(partitions.dictionary), 1) + np.asarray(partitions.indices)
+    return codes
 
 
 def delete_ordering(merger: RecordMerger, schema: pa.Schema) -> tuple[str, ...]:
@@ -507,11 +494,13 @@ class Overlay:
 
         `wins` is true where the newer row wins. The result has the columns of `newer`.
         """
-        count = newer.num_rows
-        rows = np.arange(count)
-        columns: dict[str, pa.ChunkedArray] = {}
+        rows = np.arange(newer.num_rows)
+        columns: list[pa.ChunkedArray] = []
         for name in newer.column_names:
             if name.startswith(HAS):
+                older_has = self.brings(older, name.removeprefix(HAS))
+                has = np.ones(len(rows), np.bool_) if older_has is None else older_has | np.asarray(newer[name])
+                columns.append(pa.chunked_array([pa.array(has)]))
                 continue
             newer_has, older_has = self.brings(newer, name), self.brings(older, name)
             picks = wins.copy()
@@ -519,13 +508,8 @@ class Overlay:
                 picks &= newer_has if older_has is None else (newer_has | ~older_has)
             if older_has is not None:
                 picks |= ~wins & ~older_has & (True if newer_has is None else newer_has)
-            columns[name] = _pick(older[name], newer[name], picks, rows)
-        for name in newer.column_names:
-            if name.startswith(HAS):
-                older_has = self.brings(older, name.removeprefix(HAS))
-                has = np.ones(count, np.bool_) if older_has is None else older_has | np.asarray(newer[name])
-                columns[name] = pa.chunked_array([pa.array(has)])
-        return pa.table([columns[name] for name in newer.column_names], schema=newer.schema)
+            columns.append(_pick(older[name], newer[name], picks, rows))
+        return pa.table(columns, schema=newer.schema)
 
 
 def _pick(older: pa.ChunkedArray, newer: pa.ChunkedArray, picks: Mask, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:

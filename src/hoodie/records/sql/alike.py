@@ -28,8 +28,10 @@ _LOGIC: Final = (exp.And, exp.Or, exp.Not, exp.Is)
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between)
 _SUMS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
 _JOINS: Final = (exp.Concat, exp.DPipe)
-_NUMBERS: Final = frozenset({"integer", "decimal", "float"})
-_BINARY_NUMBERS: Final = frozenset({"integer", "float"})
+_COMPARED: Final = frozenset({"integer", "decimal", "float"})
+"""Kinds of numbers that are compared with each other; other values are compared with values of the same type."""
+_WIDENED: Final = frozenset({"integer", "float"})
+"""Kinds of branches whose result has the type of the widest one; of other branches it has the type of all."""
 
 
 def is_alike(text: str, translator: Translator, as_type: pa.DataType) -> bool:
@@ -66,7 +68,7 @@ def _is_node_alike(translator: Translator, node: exp.Expression) -> bool:
     if is_column(node) or isinstance(node, (*_LEAVES, *_LOGIC)):
         return True
     if isinstance(node, (*_COMPARISONS, exp.In, exp.Nullif)):
-        return _are_compared_alike(_values(translator, node.iter_expressions()))
+        return _are_alike(_values(translator, node.iter_expressions()), _COMPARED)
     if isinstance(node, exp.Neg) and isinstance(without_parens(node.this), exp.Literal):
         return True
     if isinstance(node, _SUMS):
@@ -74,15 +76,15 @@ def _is_node_alike(translator: Translator, node: exp.Expression) -> bool:
     if isinstance(node, _JOINS):
         return all(value.family in ("string", "null") for value in _values(translator, node.iter_expressions()))
     if isinstance(node, exp.Coalesce):
-        return _are_chosen_alike(_values(translator, node.iter_expressions()))
+        return _are_alike(_values(translator, node.iter_expressions()), _WIDENED)
     if isinstance(node, exp.Case):
         choices = [one.args["true"] for one in node.args["ifs"]] + [node.args.get("default")]
         tested = [] if node.this is None else [node.this, *(one.this for one in node.args["ifs"])]
-        return _are_chosen_alike(_values(translator, choices)) and _are_compared_alike(_values(translator, tested))
+        return _are_alike(_values(translator, choices), _WIDENED) and _are_alike(_values(translator, tested), _COMPARED)
     if isinstance(node, exp.If):
         if isinstance(node.parent, exp.Case):
             return True  # A branch of the node above.
-        return _are_chosen_alike(_values(translator, [node.args["true"], node.args.get("false")]))
+        return _are_alike(_values(translator, [node.args["true"], node.args.get("false")]), _WIDENED)
     return False
 
 
@@ -90,31 +92,19 @@ def _values(translator: Translator, nodes: Iterable[exp.Expression | None]) -> l
     return [translator.value(node) for node in nodes if node is not None]
 
 
-def _are_compared_alike(values: list[Value]) -> bool:
-    """Numbers are compared with numbers, other values with values of the same type."""
+def _are_alike(values: list[Value], numbers: frozenset[str]) -> bool:
+    """Return whether all are such numbers, or have one type; texts of 32 and 64 bits have one, and NULL has any."""
     families = {value.family for value in values} - {"null"}
-    if families <= _NUMBERS:
+    if families <= numbers:
         return not _mix_float_with_integer(values)
-    return len(families) == 1 and "nested" not in families and _have_one_type(values)
-
-
-def _are_chosen_alike(values: list[Value]) -> bool:
-    """The result has the type of all branches, or of the widest one of integers or floats."""
-    families = {value.family for value in values} - {"null"}
-    if families <= _BINARY_NUMBERS:
-        return not _mix_float_with_integer(values)
-    return len(families) == 1 and "nested" not in families and _have_one_type(values)
-
-
-def _have_one_type(values: list[Value]) -> bool:
-    """Return whether all types but NULL's are the same; texts of 32 and 64 bits are."""
-    return len({"string" if one.family == "string" else str(one.type) for one in values if one.family != "null"}) <= 1
+    types = {"string" if one.family == "string" else str(one.type) for one in values if one.family != "null"}
+    return len(families) == 1 and "nested" not in families and len(types) == 1
 
 
 def _are_added_alike(values: list[Value]) -> bool:
     """A decimal literal beside a float becomes a float; other sums of decimals depend on options of the session."""
     families = {"literal" if one.is_literal and one.family == "decimal" else one.family for one in values}
-    return families == {"float", "literal"} or (families <= _BINARY_NUMBERS and not _mix_float_with_integer(values))
+    return families == {"float", "literal"} or (families <= _WIDENED and not _mix_float_with_integer(values))
 
 
 def _mix_float_with_integer(values: list[Value]) -> bool:

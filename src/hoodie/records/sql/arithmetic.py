@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from hoodie.errors import UnsupportedError
 from hoodie.records.sql.cast import cast, round_decimal
 from hoodie.records.sql.dates import add_days
-from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_of, shared_type
+from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_of, null_of, shared_type
 
 _NUMBERS = {"integer", "decimal", "float", "null"}
 _SMALLEST_KEPT_SCALE = 6
@@ -30,7 +30,7 @@ def arithmetic(symbol: str, left: Value, right: Value) -> Value:
         raise UnsupportedError(f"{left.type} {symbol} {right.type} is not supported without Spark")
     if "null" in (left.family, right.family):
         both = right if left.family == "null" else left
-        return Value(pc.scalar(pa.scalar(None, both.type)), both.type)
+        return Value(null_of(both.type), both.type)
     families = {left.family, right.family}
     if symbol in ("div", "%"):
         return _whole_division(symbol, left, right)
@@ -52,7 +52,7 @@ def negate(value: Value) -> Value:
 
 def _null_if_zero(value: Value) -> pc.Expression:
     zero = pc.scalar(pa.scalar(0, value.type))
-    return pc.if_else(value.expression == zero, pc.scalar(pa.scalar(None, value.type)), value.expression)
+    return pc.if_else(value.expression == zero, null_of(value.type), value.expression)
 
 
 def _whole_division(symbol: str, left: Value, right: Value) -> Value:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from hoodie.errors import SchemaMismatchError
 from hoodie.records.sql.cast import cast
 from hoodie.records.sql.parse import unsupported
-from hoodie.records.sql.values import TIMESTAMP, TIMESTAMP_NTZ, Value, family_of
+from hoodie.records.sql.values import TIMESTAMP, TIMESTAMP_NTZ, Translate, Value, family_of
 
 CONTAINS: Final = "hoodie_array_contains"
 """The first part of the kernels' names."""
@@ -31,7 +31,7 @@ _ELEMENTS: Final = (
 )
 
 
-def array_contains(node: exp.ArrayContains, translate: Any) -> Value:
+def array_contains(node: exp.ArrayContains, translate: Translate) -> Value:
     """Translate ARRAY_CONTAINS: NULL for a NULL array or value, and if the value is not found beside a NULL element."""
     array, wanted = translate(node.this), translate(node.expression)
     if not pa.types.is_list(array.type) and not pa.types.is_large_list(array.type):

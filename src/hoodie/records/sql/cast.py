@@ -29,6 +29,7 @@ from hoodie.records.sql.values import (
     decimal_of,
     fold,
     literal,
+    null_of,
 )
 
 # Numbers of more digits fit no integer.
@@ -91,7 +92,7 @@ def cast(value: Value, target: pa.DataType) -> Value:
         return value
     family = Value(value.expression, target).family
     if value.family == "null":
-        return Value(pc.scalar(pa.scalar(None, target)), target, is_literal=value.is_literal)
+        return Value(null_of(target), target, is_literal=value.is_literal)
     if value.is_literal and isinstance(value.literal, str) and family == "timestamp":
         exact = TIMESTAMP_NTZ if target.tz is None else TIMESTAMP
         return cast(literal(_parse_timestamp(value.literal, zoned=target.tz is not None), exact), target)
@@ -134,10 +135,6 @@ def _unchecked(value: Value, target: pa.DataType) -> pc.Expression:
     return value.expression.cast(target, safe=False)
 
 
-def _to_boolean(value: Value, target: pa.DataType) -> pc.Expression:
-    return value.expression != pc.scalar(pa.scalar(0, pa.int8()).cast(value.type))
-
-
 def _boolean_to_number(value: Value, target: pa.DataType) -> pc.Expression:
     return value.expression.cast(pa.int8()).cast(target)
 
@@ -151,10 +148,6 @@ def _integer_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
     widest = decimal_of(Value(value.expression, value.type))
     roomy = pa.decimal128(max(widest.precision, 19), 0)
     return round_decimal(value.expression.cast(pa.int64()).cast(roomy), roomy, target)
-
-
-def _decimal_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
-    return round_decimal(value.expression, value.type, target)
 
 
 def _decimal_to_text(value: Value, target: pa.DataType) -> pc.Expression:
@@ -175,15 +168,12 @@ def _trimmed(value: Value) -> pc.Expression:
 
 
 def _if_matches(text: pc.Expression, pattern: str, value: Value) -> pc.Expression:
-    nothing = pc.scalar(pa.scalar(None, value.type))
-    return pc.if_else(pc.match_substring_regex(text, pattern=pattern), text, nothing)
+    return pc.if_else(pc.match_substring_regex(text, pattern=pattern), text, null_of(value.type))
 
 
 def _text_to_boolean(value: Value, target: pa.DataType) -> pc.Expression:
     word = pc.utf8_lower(_trimmed(value))
-    no = pc.if_else(
-        pc.is_in(word, value_set=pa.array(_FALSE_WORDS, value.type)), False, pc.scalar(pa.scalar(None, target))
-    )
+    no = pc.if_else(pc.is_in(word, value_set=pa.array(_FALSE_WORDS, value.type)), False, null_of(target))
     return pc.if_else(pc.is_in(word, value_set=pa.array(_TRUE_WORDS, value.type)), True, no)
 
 
@@ -191,11 +181,7 @@ def _text_to_integer(value: Value, target: pa.DataType) -> pc.Expression:
     digits = _if_matches(_trimmed(value), _INTEGER, value)
     number = pc.replace_substring_regex(digits, pattern=r"^\+|\..*$", replacement="").cast(_ANY_INTEGER)
     low, high = (pc.scalar(pa.scalar(end, _ANY_INTEGER)) for end in bounds_of(target))
-    return pc.if_else((number >= low) & (number <= high), number, pc.scalar(pa.scalar(None, _ANY_INTEGER))).cast(target)
-
-
-def _text_to_float(value: Value, target: pa.DataType) -> pc.Expression:
-    return _if_matches(_trimmed(value), _FLOAT, value).cast(target)
+    return pc.if_else((number >= low) & (number <= high), number, null_of(_ANY_INTEGER)).cast(target)
 
 
 def _text_to_decimal(value: Value, target: pa.DataType) -> pc.Expression:
@@ -216,18 +202,10 @@ def _text_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
     return _if_matches(text, _TIMESTAMP_PATTERN, value).cast(TIMESTAMP_NTZ).cast(target)
 
 
-def _date_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
-    return value.expression.cast(pa.timestamp(target.unit)).cast(target)
-
-
 def _timestamp_to_date(value: Value, target: pa.DataType) -> pc.Expression:
     # Arrow's floor_temporal overflows within the first day of the range.
     days = floor_divide(utc(value).cast(pa.int64()), TICKS_PER_SECOND[value.type.unit] * 86_400)
     return days.cast(pa.int32()).cast(target)
-
-
-def _timestamp_to_timestamp(value: Value, target: pa.DataType) -> pc.Expression:
-    return value.expression.cast(target)
 
 
 def _date_to_text(value: Value, target: pa.DataType) -> pc.Expression:
@@ -252,30 +230,30 @@ _CASTS: dict[tuple[Family, Family], Callable[[Value, pa.DataType], pc.Expression
     ("boolean", "integer"): _boolean_to_number,
     ("boolean", "float"): _boolean_to_number,
     ("boolean", "string"): _plain,
-    ("integer", "boolean"): _to_boolean,
+    ("integer", "boolean"): lambda value, _: value.expression != pc.scalar(pa.scalar(0, pa.int8()).cast(value.type)),
     ("integer", "integer"): _plain,
     ("integer", "decimal"): _integer_to_decimal,
     ("integer", "float"): _unchecked,
     ("integer", "string"): _plain,
     ("decimal", "integer"): _truncated,
-    ("decimal", "decimal"): _decimal_to_decimal,
+    ("decimal", "decimal"): lambda value, target: round_decimal(value.expression, value.type, target),
     ("decimal", "float"): _decimal_to_float,
     ("decimal", "string"): _decimal_to_text,
     ("float", "integer"): _truncated,
     ("float", "float"): _unchecked,
     ("string", "boolean"): _text_to_boolean,
     ("string", "integer"): _text_to_integer,
-    ("string", "float"): _text_to_float,
+    ("string", "float"): lambda value, target: _if_matches(_trimmed(value), _FLOAT, value).cast(target),
     ("string", "decimal"): _text_to_decimal,
     ("string", "date"): _text_to_date,
     ("string", "timestamp"): _text_to_timestamp,
     ("string", "string"): _plain,
     ("string", "binary"): _plain,
     ("binary", "binary"): _plain,
-    ("date", "timestamp"): _date_to_timestamp,
+    ("date", "timestamp"): lambda value, target: value.expression.cast(pa.timestamp(target.unit)).cast(target),
     ("date", "string"): _date_to_text,
     ("timestamp", "date"): _timestamp_to_date,
-    ("timestamp", "timestamp"): _timestamp_to_timestamp,
+    ("timestamp", "timestamp"): _plain,
     ("timestamp", "string"): _timestamp_to_text,
 }
 

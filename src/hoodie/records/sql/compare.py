@@ -29,6 +29,7 @@ from hoodie.records.sql.values import (
     Value,
     bounds_of,
     family_of,
+    null_of,
     shared_type,
 )
 
@@ -53,11 +54,6 @@ class _Grid:
     make: Callable[[int], pa.Scalar]
 
 
-def null_boolean() -> pc.Expression:
-    """Return the boolean NULL."""
-    return pc.scalar(pa.scalar(None, pa.bool_()))
-
-
 def compare(operator: Operator, left: Value, right: Value) -> pc.Expression:
     """Compare two operands; the result is NULL where an operand is NULL.
 
@@ -65,7 +61,7 @@ def compare(operator: Operator, left: Value, right: Value) -> pc.Expression:
     operand's type.
     """
     if left.is_null_literal or right.is_null_literal:
-        return null_boolean()
+        return null_of(pa.bool_())
     if left.is_literal and not right.is_literal:
         return compare(_MIRRORED[operator], right, left)
     right = _read_text(right, left)
@@ -105,13 +101,13 @@ def is_in(value: Value, options: list[Value]) -> pc.Expression:
     """Test membership: true when an option is equal, else NULL when the value or an option is NULL, else false."""
     given = [option for option in options if not option.is_null_literal]
     if value.is_null_literal or not given:
-        return null_boolean()
+        return null_of(pa.bool_())
     if any((value.family == "string") != (option.family == "string") for option in given if option.family in _NUMBERS):
         raise UnsupportedError("IN between text and numbers depends on Spark's settings; CAST one of them")
     found = _in_value_set(value, given) if len(given) > _LONGEST_OR else None
     if found is None:
         found = balanced(or_, [compare(eq, value, option) for option in given])
-    return found | null_boolean() if len(given) < len(options) else found
+    return found | null_of(pa.bool_()) if len(given) < len(options) else found
 
 
 def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
@@ -125,7 +121,7 @@ def _in_value_set(value: Value, options: list[Value]) -> pc.Expression | None:
             return None
         scalars += equal
     found = pc.is_in(value.expression, value_set=pa.array(scalars, value.type))
-    return pc.if_else(value.expression.is_valid(), found, null_boolean())
+    return pc.if_else(value.expression.is_valid(), found, null_of(pa.bool_()))
 
 
 def equal_scalars(option: Value, column: Value) -> list[pa.Scalar] | None:
@@ -167,11 +163,11 @@ def _compare_on_grid(operator: Operator, column: Value, right: Value) -> pc.Expr
     tick = number * grid.ticks_per_unit
     if tick > grid.high or tick < grid.low:
         answer = operator is ne or ((operator in (lt, le)) == (tick > grid.high) and operator is not eq)
-        return pc.if_else(column.expression.is_valid(), answer, null_boolean())
+        return pc.if_else(column.expression.is_valid(), answer, null_of(pa.bool_()))
     if tick.denominator == 1:
         return operator(column.expression, pc.scalar(grid.make(int(tick))))
     if operator in (eq, ne):
-        return pc.if_else(column.expression.is_valid(), operator is ne, null_boolean())
+        return pc.if_else(column.expression.is_valid(), operator is ne, null_of(pa.bool_()))
     if operator in (lt, le):
         return le(column.expression, pc.scalar(grid.make(math.floor(tick))))
     return ge(column.expression, pc.scalar(grid.make(math.ceil(tick))))

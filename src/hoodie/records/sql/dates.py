@@ -11,9 +11,7 @@ from sqlglot import exp
 
 from hoodie.records.sql.cast import cast, floor_divide, utc, year
 from hoodie.records.sql.parse import unsupported
-from hoodie.records.sql.values import TIMESTAMP, Value, fold, literal
-
-Translate = Callable[[exp.Expression], Value]
+from hoodie.records.sql.values import TIMESTAMP, Translate, Value, fold, literal
 
 _DATE_PARTS: dict[type[exp.Expression], Callable[[pc.Expression], pc.Expression]] = {
     exp.Year: year,
@@ -120,7 +118,7 @@ def date_trunc(node: exp.Anonymous, translate: Translate) -> Value:
         raise unsupported(node, f"of {value.type}")
     name, moment = (unit.literal or "").lower(), cast(value, TIMESTAMP)
     if name not in _STEPS and name not in _CALENDAR_UNITS:
-        return Value(pc.scalar(pa.scalar(None, TIMESTAMP)), TIMESTAMP, is_literal=True)
+        return literal(None, TIMESTAMP)
     ticks = moment.expression.cast(pa.int64())
     found = _floored(ticks, _STEPS[name]) if name in _STEPS else _first_of(ticks, _CALENDAR_UNITS[name])
     truncated = Value(found.cast(TIMESTAMP), TIMESTAMP)

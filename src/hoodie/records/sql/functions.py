@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import groupby
 from typing import Literal
 
@@ -10,15 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.records.sql import letters
 from hoodie.records.sql.cast import cast, round_decimal
-from hoodie.records.sql.compare import null_boolean
 from hoodie.records.sql.parse import chain, unsupported
 from hoodie.records.sql.regex import rlike
-from hoodie.records.sql.values import Value, literal, shared_type
-
-Translate = Callable[[exp.Expression], Value]
+from hoodie.records.sql.values import Translate, Value, literal, null_of, shared_type
 
 _TRIMS = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES, _LAST_CODE_POINT = 0xD7FF, 0xE000, 0x10FFFF
@@ -54,7 +50,7 @@ def coalesce(arguments: list[Value]) -> Value:
 
 def choose(cases: list[tuple[pc.Expression, Value]], default: Value | None) -> Value:
     """Translate CASE and IF: the first case whose condition is true (not NULL), else the default, else NULL."""
-    nothing = Value(pc.scalar(None), pa.null(), is_literal=True)
+    nothing = literal(None, pa.null())
     values, data_type = common([*[value for _, value in cases], default or nothing])
     chosen = values[-1].expression
     for (condition, _), value in zip(reversed(cases), reversed(values[:-1]), strict=True):
@@ -66,8 +62,8 @@ def choose(cases: list[tuple[pc.Expression, Value]], default: Value | None) -> V
 def change_case(node: exp.Upper | exp.Lower, translate: Translate) -> Value:
     """Translate UPPER and LOWER."""
     value = as_text(translate(node.this), node)
-    change = letters.upper if isinstance(node, exp.Upper) else letters.lower
-    return Value(change(value.expression, value.type), value.type)
+    name = "upper" if isinstance(node, exp.Upper) else "lower"
+    return Value(letters.changed_case(name, value.expression, value.type), value.type)
 
 
 def length(node: exp.Length, translate: Translate) -> Value:
@@ -79,8 +75,10 @@ def length(node: exp.Length, translate: Translate) -> Value:
 
 
 def concat(node: exp.Concat | exp.DPipe, translate: Translate) -> Value:
-    """Translate CONCAT and `||`; the result is NULL if one of the texts is NULL."""
+    """Translate CONCAT, `||` and adjacent literals (`'a' 'b'`); the result is NULL if one of the texts is NULL."""
     parts = node.expressions
+    if isinstance(node, exp.Concat) and all(isinstance(one, exp.Literal) and one.is_string for one in parts):
+        return literal("".join(one.name for one in parts), pa.string())
     if isinstance(node, exp.DPipe):
         spine = chain(node)
         parts = [spine[-1].this, *(link.expression for link in reversed(spine))]
@@ -125,7 +123,7 @@ def like(node: exp.Like | exp.ILike, translate: Translate, escape: str = "\\") -
     """Translate LIKE and ILIKE with a literal pattern."""
     pattern = translate(node.expression) if isinstance(node.expression, exp.Expression) else None
     if pattern is not None and pattern.is_null_literal:
-        return Value(null_boolean(), pa.bool_())
+        return Value(null_of(pa.bool_()), pa.bool_())
     value = as_text(translate(node.this), node)
     wanted = literal_text(node.expression, node, translate)
     found = _matches(value, wanted, escape=escape, ignore_case=isinstance(node, exp.ILike))
@@ -138,7 +136,7 @@ def regexp(node: exp.RegexpLike | exp.Anonymous, translate: Translate) -> Value:
     if len(arguments) != 2 or node.args.get("flag") is not None:
         raise unsupported(node, "only with a text and a pattern")
     if translate(arguments[1]).is_null_literal:
-        return Value(null_boolean(), pa.bool_())
+        return Value(null_of(pa.bool_()), pa.bool_())
     value = as_text(translate(arguments[0]), node)
     return Value(rlike(value.expression, literal_text(arguments[1], node, translate), node), pa.bool_())
 
@@ -176,7 +174,7 @@ def _rounded_float(value: Value, digits: int) -> pc.Expression:
     number = value.expression.cast(pa.float64())
     size = pc.abs(number)
     is_small, is_whole = size < pc.scalar(10.0 ** -(digits + 1)), ~(size < pc.scalar(_WHOLE_FROM))
-    text = pc.if_else(is_small | is_whole, pc.scalar(pa.scalar(None, pa.float64())), number).cast(pa.string())
+    text = pc.if_else(is_small | is_whole, null_of(pa.float64()), number).cast(pa.string())
     # A double has 17 digits: those of the numbers that are rounded here fit.
     exact, target = pa.decimal256(76, digits + 20), pa.decimal256(76, digits)
     fitting = round_decimal(text.cast(exact), exact, target).cast(pa.string()).cast(value.type)
@@ -219,13 +217,6 @@ def literal_integer(argument: exp.Expression, node: exp.Expression, translate: T
     if not value.is_literal or not isinstance(value.literal, int):
         raise unsupported(node, "only with a literal integer as an argument")
     return value.literal
-
-
-def concat_literals(node: exp.Concat) -> Value | None:
-    """Join adjacent literals (`'a' 'b'`); return None if the node is a call of CONCAT with other arguments."""
-    if not all(isinstance(one, exp.Literal) and one.is_string for one in node.expressions):
-        return None
-    return literal("".join(one.name for one in node.expressions), pa.string())
 
 
 def _matches(text: Value, pattern: str, *, escape: str = "\\", ignore_case: bool = False) -> pc.Expression:
@@ -297,6 +288,4 @@ def _successor(prefix: str) -> str | None:
 
 
 def _scalar(text: str, like_value: Value) -> pc.Expression:
-    if like_value.family != "string":
-        raise UnsupportedError(f"LIKE on {like_value.type} is not supported without Spark")
     return pc.scalar(pa.scalar(text, like_value.type))

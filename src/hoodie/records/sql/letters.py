@@ -19,53 +19,33 @@ _BECOME_SEVERAL: Final = (
     r"\x{1fc2}-\x{1fc4}\x{1fc6}\x{1fc7}\x{1fcc}\x{1fd2}\x{1fd3}\x{1fd6}\x{1fd7}\x{1fe2}-\x{1fe4}\x{1fe6}\x{1fe7}"
     r"\x{1ff2}-\x{1ff4}\x{1ff6}\x{1ff7}\x{1ffc}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17}"
 )
-_Change = Callable[[str], str]
-
-
-def _changed(values: Any, fast: Callable[[Any], Any], pattern: str, change: _Change) -> Any:
-    """Return the values changed by Arrow, and those with a letter of the pattern by Python."""
-    is_scalar = isinstance(values, pa.Scalar)
-    texts = pa.array([values.as_py()], values.type) if is_scalar else values
-    found = fast(texts)
-    special = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
-    if pc.any(special).as_py():
-        encoded = texts.filter(special).dictionary_encode()
-        words = pa.array([change(word) for word in encoded.dictionary.to_pylist()], texts.type)
-        found = pc.replace_with_mask(found, special, words.take(encoded.indices))
-    return found[0] if is_scalar else found
-
-
-def _upper(_context: Any, values: Any) -> Any:
-    return _changed(values, pc.utf8_upper, f"[{_BECOME_SEVERAL}]", str.upper)
-
-
-def _lower(_context: Any, values: Any) -> Any:
-    return _changed(values, pc.utf8_lower, "[İΣ]", str.lower)
-
-
 _TYPES: Final = (pa.string(), pa.large_string())
 
 
-def _register(name: str, function: Callable[[Any, Any], Any]) -> None:
+def _register(name: str, fast: Callable[[Any], Any], pattern: str, change: Callable[[str], str]) -> None:
+    """Register a function that changes values by `fast` of Arrow, and those with a letter of the pattern by Python."""
+
+    def changed(_context: Any, values: Any) -> Any:
+        is_scalar = isinstance(values, pa.Scalar)
+        texts = pa.array([values.as_py()], values.type) if is_scalar else values
+        found = fast(texts)
+        special = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
+        if pc.any(special).as_py():
+            encoded = texts.filter(special).dictionary_encode()
+            words = pa.array([change(word) for word in encoded.dictionary.to_pylist()], texts.type)
+            found = pc.replace_with_mask(found, special, words.take(encoded.indices))
+        return found[0] if is_scalar else found
+
     doc = {"summary": f"{name} of Spark", "description": "Letters may become several."}
     for data_type in _TYPES:
-        pc.register_scalar_function(function, f"hoodie_{name}_{data_type}", doc, {"text": data_type}, data_type)
+        pc.register_scalar_function(changed, f"hoodie_{name}_{data_type}", doc, {"text": data_type}, data_type)
 
 
-_register("upper", _upper)
-_register("lower", _lower)
+_register("upper", pc.utf8_upper, f"[{_BECOME_SEVERAL}]", str.upper)
+_register("lower", pc.utf8_lower, "[İΣ]", str.lower)
 
 
-def upper(text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
-    """Return the text in upper case; `data_type` is its type."""
-    return _call("upper", text, data_type)
-
-
-def lower(text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
-    """Return the text in lower case; `data_type` is its type."""
-    return _call("lower", text, data_type)
-
-
-def _call(name: str, text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
+def changed_case(name: str, text: pc.Expression, data_type: pa.DataType) -> pc.Expression:
+    """Return the text in `upper` or `lower` case; `data_type` is its type."""
     kind = data_type if data_type in _TYPES else pa.string()
     return pc.Expression._call(f"hoodie_{name}_{kind}", [text if kind == data_type else text.cast(kind)])

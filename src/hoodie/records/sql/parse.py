@@ -63,24 +63,47 @@ def parse_expression(text: str) -> exp.Expression:
 
     Raises: InvalidConfigError if the text is not exactly one expression, or nests deeper than `DEPTH_MAX`.
     """
+    tree = _parsed(text, "expression", lambda parser, tokens: parser.parse_into(exp.Condition, tokens, text))
+    if _is_too_deep(tree):
+        raise _too_deep(text)
+    return tree
+
+
+def _parsed(
+    text: str, what: str, parse: Callable[[_Parser, list[Token]], Sequence[exp.Expression | None]]
+) -> exp.Expression:
+    """Return the only tree of a text. Raises: InvalidConfigError; `what` is expected."""
     try:
         text.encode()
-        tokens = _join_doubled_quotes(_SPARK.tokenize(text), text)
-        trees = _Parser(dialect="spark").parse_into(exp.Condition, tokens, text)
+        trees = parse(_Parser(dialect="spark"), tokens_of(text))
     except (SqlglotError, UnicodeEncodeError) as error:
-        raise InvalidConfigError(f"not a Spark SQL expression: {_shown(text)} ({_first_reason(error)})") from error
+        raise InvalidConfigError(f"not a Spark SQL {what}: {_shown(text)} ({_first_reason(error)})") from error
     except RecursionError as error:
         raise _too_deep(text) from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
-        raise InvalidConfigError(f"expected exactly one Spark SQL expression, found {len(trees)}: {_shown(text)}")
-    if _is_too_deep(trees[0]):
-        raise _too_deep(text)
+        raise InvalidConfigError(f"expected exactly one Spark SQL {what}, found {len(trees)}: {_shown(text)}")
     return trees[0]
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the tokens of a text that `parse_statement` has parsed, with their places."""
-    return _join_doubled_quotes(_SPARK.tokenize(text), text)
+    """Return the tokens of a text with their places.
+
+    `'it''s'` is one literal with a quote, as in Spark 4 and standard SQL; the tokenizer reads two literals.
+    """
+    joined: list[Token] = []
+    for token in _SPARK.tokenize(text):
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.token_type == token.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[last.end] == text[token.start]
+        ):
+            whole = last.text + text[token.start] + token.text
+            joined[-1] = Token(TokenType.STRING, whole, last.line, last.col, last.start, token.end)
+        else:
+            joined.append(token)
+    return joined
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
@@ -121,17 +144,11 @@ def parse_statement(text: str) -> exp.Expression:
 
     Raises: InvalidConfigError if the text is not exactly one statement.
     """
-    try:
-        text.encode()
-        trees = _Parser(dialect="spark").parse(_join_doubled_quotes(_SPARK.tokenize(text), text), text)
-    except (SqlglotError, UnicodeEncodeError) as error:
-        raise InvalidConfigError(f"not a Spark SQL statement: {_shown(text)} ({_first_reason(error)})") from error
-    except RecursionError as error:
-        raise _too_deep(text) from error
-    found = [tree for tree in trees if tree is not None]
-    if len(found) != 1 or not isinstance(found[0], exp.Expression):
-        raise InvalidConfigError(f"expected exactly one Spark SQL statement, found {len(found)}: {_shown(text)}")
-    return found[0]
+    return _parsed(
+        text,
+        "statement",
+        lambda parser, tokens: [tree for tree in parser.parse(tokens, text) if tree is not None],
+    )
 
 
 def _too_deep(text: str) -> InvalidConfigError:
@@ -243,25 +260,6 @@ def balanced(
     while len(parts) > 4:
         parts = [reduce(combine, parts[start : start + 2]) for start in range(0, len(parts), 2)]
     return reduce(combine, parts)
-
-
-def _join_doubled_quotes(tokens: list[Token], text: str) -> list[Token]:
-    """Read `'it''s'` as one literal with a quote, as Spark 4 and standard SQL do; the tokenizer reads two literals."""
-    joined: list[Token] = []
-    for token in tokens:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and last.token_type == token.token_type == TokenType.STRING
-            and last.end + 1 == token.start
-            and text[last.end] == text[token.start]
-        ):
-            joined[-1] = Token(
-                TokenType.STRING, last.text + text[token.start] + token.text, last.line, last.col, last.start, token.end
-            )
-        else:
-            joined.append(token)
-    return joined
 
 
 def _first_reason(error: Exception) -> str:

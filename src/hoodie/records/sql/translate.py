@@ -17,9 +17,19 @@ from hoodie.records.sql import arrays, dates, functions
 from hoodie.records.sql.arithmetic import arithmetic, negate
 from hoodie.records.sql.cast import arrow_type, cast, names_zone
 from hoodie.records.sql.columns import Columns, is_column, resolve
-from hoodie.records.sql.compare import Operator, compare, is_in, null_boolean, null_safe_equal
+from hoodie.records.sql.compare import Operator, compare, is_in, null_safe_equal
 from hoodie.records.sql.parse import balanced, chain, operands, to_sql, unsupported, without_parens
-from hoodie.records.sql.values import MAX_PRECISION, Value, decimal_literal, evaluate, fold, integer_literal, literal
+from hoodie.records.sql.values import (
+    MAX_PRECISION,
+    Translate,
+    Value,
+    decimal_literal,
+    evaluate,
+    fold,
+    integer_literal,
+    literal,
+    null_of,
+)
 
 _COMPARISONS: dict[type[exp.Expression], Operator] = {
     exp.EQ: eq,
@@ -40,7 +50,7 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 
 
 @dataclass(slots=True)
-class _Rows:
+class HeldRows:
     """Rows for which parts of an expression are evaluated while it is translated; values of parts become columns."""
 
     table: pa.Table
@@ -62,7 +72,7 @@ class Translator:
 
     schema: pa.Schema
     joined: int = 1
-    rows: _Rows | None = None
+    rows: HeldRows | None = None
     _columns: Columns = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -101,7 +111,7 @@ class Translator:
         """
         value = self.value(node) if where is None else self.where(where, node)
         if value.family == "null":
-            return null_boolean()
+            return null_of(pa.bool_())
         if value.family != "boolean":
             raise SchemaMismatchError(f"expected a condition, found {to_sql(node)[:300]!r} of type {value.type}")
         return value.expression
@@ -111,7 +121,7 @@ class Translator:
         if self.rows is None or isinstance(without_parens(node), exp.Literal):
             return self.value(node)
         mask = pc.fill_null(evaluate(needed, self.rows.table), False)
-        needed_rows = _Rows(self.rows.table.filter(mask))
+        needed_rows = HeldRows(self.rows.table.filter(mask))
         value = replace(self, rows=needed_rows).value(node)
         if value.is_literal:
             return value
@@ -145,28 +155,6 @@ def _boolean(expression: pc.Expression) -> Value:
     return Value(expression, pa.bool_())
 
 
-def evaluate_lazily(
-    node: exp.Expression, schema: pa.Schema, joined: int, rows: pa.Table, as_type: pa.DataType
-) -> pa.ChunkedArray:
-    """Compute an expression for each row, and each part of it only for the rows for which Spark computes the part.
-
-    Memory: several times the rows.
-
-    Raises: as `Translator.value`; SchemaMismatchError for a value that does not fit its type.
-    """
-    held = _Rows(rows)
-    value = cast(Translator(schema, joined, rows=held).value(node), as_type)
-    return evaluate(value.expression, held.table)
-
-
-def _and(self: Translator, node: exp.And) -> Value:
-    return _boolean(balanced(and_, _until(self, operands(node, exp.And), decided=False)))
-
-
-def _or(self: Translator, node: exp.Or) -> Value:
-    return _boolean(balanced(or_, _until(self, operands(node, exp.Or), decided=True)))
-
-
 def _until(self: Translator, nodes: list[exp.Expression], *, decided: bool) -> list[pc.Expression]:
     """Translate conditions. Spark evaluates each only where no condition before it has the value `decided`."""
     found: list[pc.Expression] = []
@@ -175,10 +163,6 @@ def _until(self: Translator, nodes: list[exp.Expression], *, decided: bool) -> l
         found.append(self.held_condition(self.condition(node, where=needed)))
         needed = self.without(needed, found[-1] if decided else ~found[-1])
     return found
-
-
-def _not(self: Translator, node: exp.Not) -> Value:
-    return _boolean(~self.condition(node.this))
 
 
 def _is(self: Translator, node: exp.Is) -> Value:
@@ -243,13 +227,9 @@ def _negative(self: Translator, node: exp.Neg) -> Value:
         # The sign belongs to the number: -9223372036854775808L is a bigint, though 9223372036854775808L is none.
         return cast(integer_literal(-_integer(inner.this.name)), arrow_type(inner.to))
     value = self.value(node.this)
-    if value.is_literal and isinstance(value.literal, int) and value.family == "integer":
+    if isinstance(inner, exp.Literal) and isinstance(value.literal, int):
         # -2147483648 is an int in Spark though 2147483648 alone is not.
-        return (
-            integer_literal(-value.literal)
-            if isinstance(without_parens(node.this), exp.Literal)
-            else fold(negate(value))
-        )
+        return integer_literal(-value.literal)
     return fold(negate(value)) if value.is_literal and not value.is_null_literal else negate(value)
 
 
@@ -258,10 +238,6 @@ def _binary(self: Translator, node: exp.HexString) -> Value:
         return literal(bytes.fromhex(node.name), pa.binary())
     except ValueError as error:
         raise InvalidConfigError(f"X'{node.name}' is not a binary literal: {error}") from error
-
-
-def _if(self: Translator, node: exp.If) -> Value:
-    return _choose(self, [node], None, node.args.get("false"))
 
 
 def _case(self: Translator, node: exp.Case) -> Value:
@@ -296,7 +272,7 @@ def _coalesce(self: Translator, node: exp.Coalesce) -> Value:
 def _nullif(self: Translator, node: exp.Nullif) -> Value:
     value = self.held(self.value(node.this))
     same = compare(eq, value, self.where(value.expression.is_valid(), node.expression))
-    return functions.choose([(same, Value(pc.scalar(None), pa.null(), is_literal=True))], value)
+    return functions.choose([(same, literal(None, pa.null()))], value)
 
 
 def _named(self: Translator, node: exp.Anonymous) -> Value:
@@ -310,15 +286,11 @@ def _named(self: Translator, node: exp.Anonymous) -> Value:
     return function(node, self.value)
 
 
-def _concat(self: Translator, node: exp.Concat) -> Value:
-    return functions.concat_literals(node) or functions.concat(node, self.value)
-
-
-def _function(function: Callable[[Any, functions.Translate], Value]) -> Callable[[Translator, Any], Value]:
+def _function(function: Callable[[Any, Translate], Value]) -> Callable[[Translator, Any], Value]:
     return lambda self, node: function(node, self.value)
 
 
-_NAMED: dict[str, Callable[[Any, functions.Translate], Value]] = {
+_NAMED: dict[str, Callable[[Any, Translate], Value]] = {
     "date_add": dates.date_add,
     "dateadd": dates.date_add,
     "date_sub": dates.date_add,
@@ -327,9 +299,9 @@ _NAMED: dict[str, Callable[[Any, functions.Translate], Value]] = {
 }
 
 _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
-    exp.And: _and,
-    exp.Or: _or,
-    exp.Not: _not,
+    exp.And: lambda self, node: _boolean(balanced(and_, _until(self, operands(node, exp.And), decided=False))),
+    exp.Or: lambda self, node: _boolean(balanced(or_, _until(self, operands(node, exp.Or), decided=True))),
+    exp.Not: lambda self, node: _boolean(~self.condition(node.this)),
     exp.Is: _is,
     exp.NullSafeEQ: lambda self, node: _boolean(null_safe_equal(self.value(node.this), self.value(node.expression))),
     exp.NullSafeNEQ: lambda self, node: _boolean(~null_safe_equal(self.value(node.this), self.value(node.expression))),
@@ -344,14 +316,14 @@ _NODES: dict[type[exp.Expression], Callable[[Translator, Any], Value]] = {
     exp.Literal: _number,
     exp.RawString: lambda self, node: literal(node.name, pa.string()),
     exp.HexString: _binary,
-    exp.Null: lambda self, node: Value(pc.scalar(None), pa.null(), is_literal=True),
+    exp.Null: lambda self, node: literal(None, pa.null()),
     exp.Boolean: lambda self, node: literal(bool(node.this), pa.bool_()),
     exp.Neg: _negative,
-    exp.If: _if,
+    exp.If: lambda self, node: _choose(self, [node], None, node.args.get("false")),
     exp.Case: _case,
     exp.Nullif: _nullif,
     exp.Anonymous: _named,
-    exp.Concat: _concat,
+    exp.Concat: _function(functions.concat),
     exp.DPipe: _function(functions.concat),
     exp.Coalesce: _coalesce,
     exp.Upper: _function(functions.change_case),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 
@@ -44,6 +45,15 @@ class Value:
         """Whether this is a NULL written in the SQL text."""
         return self.is_literal and self.literal is None
 
+    @property
+    def is_number_literal(self) -> bool:
+        """Whether this is a number written in the SQL text; NaN is none."""
+        return self.is_literal and self.family in ("integer", "decimal", "float") and self.literal == self.literal
+
+
+Translate = Callable[[exp.Expression], Value]
+"""Translates the argument of a function."""
+
 
 def family_of(data_type: pa.DataType) -> Family:
     """Return the kind of an Arrow type, as SQL distinguishes kinds."""
@@ -67,6 +77,11 @@ def literal(value: object, data_type: pa.DataType) -> Value:
     if value is not None and pa.types.is_temporal(data_type):
         value = scalar
     return Value(pc.scalar(scalar), data_type, is_literal=True, literal=value)
+
+
+def null_of(data_type: pa.DataType) -> pc.Expression:
+    """Return NULL of a type."""
+    return pc.scalar(pa.scalar(None, data_type))
 
 
 def integer_literal(value: int) -> Value:
@@ -160,32 +175,23 @@ def shared_type(left: Value, right: Value) -> pa.DataType | None:
     if families == {"integer"}:
         return max(_signed(left.type), _signed(right.type), key=lambda one: one.bit_width)
     if families <= {"integer", "decimal"}:
-        return wider_decimal(decimal_of(left), decimal_of(right))
+        a, b = decimal_of(left), decimal_of(right)
+        scale = max(a.scale, b.scale)
+        precision = max(a.precision - a.scale, b.precision - b.scale) + scale
+        # 256 bits if 128 bits would lose digits.
+        return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
     if families <= {"integer", "decimal", "float"}:
-        both_single = left.type == right.type == pa.float32()
-        return pa.float32() if both_single else pa.float64()
+        return pa.float64()
     if families <= {"date", "timestamp"}:
-        return _shared_timestamp(left.type, right.type)
+        stamps = [one.type for one in (left, right) if one.family == "timestamp"]
+        unit = max((one.unit for one in stamps), key=TICKS_PER_SECOND.__getitem__)
+        return pa.timestamp(unit, "UTC" if any(one.tz is not None for one in stamps) else None)
     if families in ({"string"}, {"binary"}):
         return pa.large_string() if families == {"string"} else pa.large_binary()
     return None
-
-
-def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the decimal type that holds all values of both types: 256 bits if 128 bits would lose digits."""
-    scale = max(left.scale, right.scale)
-    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
-    return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
 
 
 def _signed(data_type: pa.DataType) -> pa.DataType:
     if not pa.types.is_unsigned_integer(data_type):
         return data_type
     return {8: pa.int16(), 16: pa.int32(), 32: pa.int64(), 64: pa.int64()}[data_type.bit_width]
-
-
-def _shared_timestamp(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    stamps = [one for one in (left, right) if pa.types.is_timestamp(one)]
-    unit = max((one.unit for one in stamps), key=TICKS_PER_SECOND.__getitem__)
-    zoned = any(one.tz is not None for one in stamps)
-    return pa.timestamp(unit, "UTC" if zoned else None)

@@ -12,21 +12,36 @@ from hoodie.statements.procedures.procedure import (
     FILTER,
     OPTIONS,
     Call,
-    Procedure,
     Row,
-    columns,
-    limited,
     optional,
+    procedure,
     required,
     unsupported,
 )
 from hoodie.statements.procedures.timeline import active_contents, archived_contents
 from hoodie.timeline import Action, Instant, State, read_instant
 
+_CLEAN: Final = "clean_time string, state_transition_time string, action string, start_clean_time string"
 _SHOWN: Final = (required("table"), optional("limit", 10), optional("showArchived", False), FILTER)
 
 
-def _run_clean(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(
+        required("table"),
+        unsupported("schedule_in_line", bool, True),
+        optional("clean_policy"),
+        optional("retain_commits", kind=int),
+        optional("hours_retained", kind=int),
+        optional("file_versions_retained", kind=int),
+        unsupported("trigger_strategy"),
+        optional("trigger_max_commits", kind=int),
+        OPTIONS,
+    ),
+    columns="start_clean_time string, time_taken_in_millis long, total_files_deleted integer, "
+    "earliest_commit_to_retain string, bootstrap_part_metadata string, version integer",
+)
+def run_clean(call: Call) -> Iterable[Row]:
+    """Delete the files that no retained snapshot needs."""
     options = call.options(
         clean_policy=retention.CLEAN_POLICY.key,
         retain_commits=retention.CLEAN_COMMITS_RETAINED.key,
@@ -66,7 +81,7 @@ def _cleans(call: Call) -> Iterator[tuple[Instant, CleanMetadata]]:
     for instant, content in active_contents(view, Action.CLEAN):
         yield instant, CleanMetadata.parse(content, path=str(instant))
     if call["showArchived"]:
-        for instant, content in archived_contents(view.archive(), Action.CLEAN):
+        for instant, content in archived_contents(view, Action.CLEAN):
             yield instant, CleanMetadata.parse(content, path=f"{instant} in the archived timeline")
 
 
@@ -78,12 +93,25 @@ def _of(instant: Instant) -> dict[str, Any]:
     }
 
 
-def _show_cleans(call: Call) -> Iterable[Row]:
-    return limited(call, ({**_of(instant), **_numbers(found)} for instant, found in _cleans(call)))
+@procedure(
+    parameters=_SHOWN,
+    columns=f"{_CLEAN}, time_taken_in_millis long, total_files_deleted integer, earliest_commit_to_retain string, "
+    "last_completed_commit_timestamp string, version integer",
+)
+def show_cleans(call: Call) -> Iterable[Row]:
+    """List the newest completed cleans with their counts."""
+    return call.limited({**_of(instant), **_numbers(found)} for instant, found in _cleans(call))
 
 
-def _show_cleans_metadata(call: Call) -> Iterable[Row]:
-    rows = (
+@procedure(
+    parameters=_SHOWN,
+    columns=f"{_CLEAN}, partition_path string, policy string, delete_path_patterns integer, "
+    "success_delete_files integer, failed_delete_files integer, is_partition_deleted boolean, "
+    "time_taken_in_millis long, total_files_deleted integer",
+)
+def show_cleans_metadata(call: Call) -> Iterable[Row]:
+    """List the partitions that the newest completed cleans changed."""
+    return call.limited(
         {
             **_of(instant),
             **_numbers(found),
@@ -97,16 +125,21 @@ def _show_cleans_metadata(call: Call) -> Iterable[Row]:
         for instant, found in _cleans(call)
         for part in found.partition_metadata.values()
     )
-    return limited(call, rows)
 
 
-def _show_clean_plans(call: Call) -> Iterable[Row]:
-    """Yield the plans of the cleans of the active timeline, newest first."""
+@procedure(
+    parameters=(required("table"), optional("limit", 10), unsupported("showArchived", bool, False), FILTER),
+    columns="plan_time string, state string, action string, earliest_instant_to_retain string, "
+    "last_completed_commit_timestamp string, policy string, version integer, "
+    "total_partitions_to_clean integer, total_partitions_to_delete integer, extra_metadata string",
+)
+def show_clean_plans(call: Call) -> Iterable[Row]:
+    """List the plans of the newest cleans."""
     view = call.table.view()
     cleans = (instant for instant in reversed(view.timeline.instants) if instant.action is Action.CLEAN)
     plans = ((clean, read_instant(view.store, view.layout, clean, State.REQUESTED)) for clean in cleans)
     parsed = ((found, CleanerPlan.parse(content, path=str(found))) for found, content in plans if content)
-    rows = (
+    return call.limited(
         {
             "plan_time": found.requested_time,
             "state": found.state.name,
@@ -117,70 +150,7 @@ def _show_clean_plans(call: Call) -> Iterable[Row]:
             "version": plan.version,
             "total_partitions_to_clean": len(plan.file_paths_to_be_deleted_per_partition or {}),
             "total_partitions_to_delete": len(plan.partitions_to_be_deleted or ()),
-            "extra_metadata": _text(plan),
+            "extra_metadata": ", ".join(f"{key}={text}" for key, text in (plan.extra_metadata or {}).items()) or None,
         }
         for found, plan in parsed
     )
-    return limited(call, rows)
-
-
-def _text(plan: CleanerPlan) -> str | None:
-    pairs = (plan.extra_metadata or {}).items()
-    return ", ".join(f"{name}={value}" for name, value in pairs) or None
-
-
-_CLEAN: Final = "clean_time string, state_transition_time string, action string, start_clean_time string"
-CLEANS: Final = (
-    Procedure(
-        name="run_clean",
-        about="Delete the files that no retained snapshot needs.",
-        parameters=(
-            required("table"),
-            unsupported("schedule_in_line", bool, True),
-            optional("clean_policy"),
-            optional("retain_commits", kind=int),
-            optional("hours_retained", kind=int),
-            optional("file_versions_retained", kind=int),
-            unsupported("trigger_strategy"),
-            optional("trigger_max_commits", kind=int),
-            OPTIONS,
-        ),
-        columns=columns(
-            "start_clean_time string, time_taken_in_millis long, total_files_deleted integer, "
-            "earliest_commit_to_retain string, bootstrap_part_metadata string, version integer"
-        ),
-        run=_run_clean,
-    ),
-    Procedure(
-        name="show_cleans",
-        about="List the newest completed cleans with their counts.",
-        parameters=_SHOWN,
-        columns=columns(
-            f"{_CLEAN}, time_taken_in_millis long, total_files_deleted integer, earliest_commit_to_retain string, "
-            "last_completed_commit_timestamp string, version integer"
-        ),
-        run=_show_cleans,
-    ),
-    Procedure(
-        name="show_cleans_metadata",
-        about="List the partitions that the newest completed cleans changed.",
-        parameters=_SHOWN,
-        columns=columns(
-            f"{_CLEAN}, partition_path string, policy string, delete_path_patterns integer, "
-            "success_delete_files integer, failed_delete_files integer, is_partition_deleted boolean, "
-            "time_taken_in_millis long, total_files_deleted integer"
-        ),
-        run=_show_cleans_metadata,
-    ),
-    Procedure(
-        name="show_clean_plans",
-        about="List the plans of the newest cleans.",
-        parameters=(required("table"), optional("limit", 10), unsupported("showArchived", bool, False), FILTER),
-        columns=columns(
-            "plan_time string, state string, action string, earliest_instant_to_retain string, "
-            "last_completed_commit_timestamp string, policy string, version integer, "
-            "total_partitions_to_clean integer, total_partitions_to_delete integer, extra_metadata string"
-        ),
-        run=_show_clean_plans,
-    ),
-)

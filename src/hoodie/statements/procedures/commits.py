@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.statements.procedures.procedure import Call, Procedure, Row, columns, limited, optional, required
+from hoodie.statements.procedures.procedure import Call, Row, optional, procedure, required
 from hoodie.timeline import Action, Instant, instant_time_of_ms
 from hoodie.view.table_view import TableView
 
@@ -19,7 +19,7 @@ _TOTALS: Final = (
     "total_records_written long, total_update_records_written long, total_errors long"
 )
 _COMMIT: Final = "commit_time string, state_transition_time string"
-_METADATA: Final = columns(
+_METADATA: Final = (
     f"{_COMMIT}, action string, partition string, file_id string, previous_commit string, num_writes long, "
     "num_inserts long, num_deletes long, num_update_writes long, total_errors long, total_log_blocks long, "
     "total_corrupt_log_blocks long, total_rollback_blocks long, total_log_records long, "
@@ -67,9 +67,9 @@ def _of(instant: Instant) -> dict[str, Any]:
     }
 
 
-def totals_of(commit: CommitMetadata) -> dict[str, int]:
-    """Return the counts of a completed write by the names of `show_commits`."""
-    stats = list(commit.write_stats())
+def totals_of(written: Iterable[WriteStat]) -> dict[str, int]:
+    """Return the counts of files that a write wrote by the names of `show_commits`."""
+    stats = list(written)
     return {
         "total_bytes_written": sum(stat.total_write_bytes for stat in stats),
         "total_files_added": sum(stat.is_new_file_group for stat in stats),
@@ -82,7 +82,7 @@ def totals_of(commit: CommitMetadata) -> dict[str, int]:
 
 
 def _with_totals(found: Commits) -> Iterator[Row]:
-    return ({**_of(instant), **totals_of(commit)} for instant, commit in found)
+    return ({**_of(instant), **totals_of(commit.write_stats())} for instant, commit in found)
 
 
 def _with_stats(found: Commits) -> Iterator[Row]:
@@ -108,59 +108,92 @@ def _numbers(stat: WriteStat) -> Row:
     }
 
 
-def _show_commit_files(call: Call) -> Iterable[Row]:
+@procedure(parameters=_LIMITED, columns=f"{_COMMIT}, action string, {_TOTALS}")
+def show_commits(call: Call) -> Iterable[Row]:
+    """List the newest completed writes with their counts."""
+    return call.limited(_with_totals(newest_commits(call.table.view())))
+
+
+@procedure(parameters=_LIMITED, columns=_METADATA)
+def show_commits_metadata(call: Call) -> Iterable[Row]:
+    """List the files that the newest completed writes wrote."""
+    return call.limited(_with_stats(newest_commits(call.table.view())))
+
+
+@procedure(parameters=_ARCHIVED, columns=f"{_COMMIT}, {_TOTALS}")
+def show_archived_commits(call: Call) -> Iterable[Row]:
+    """List the newest archived writes with their counts, by default those of ten days without the last one."""
+    return call.limited(_with_totals(_archived_commits(call)))
+
+
+@procedure(parameters=_ARCHIVED, columns=_METADATA)
+def show_archived_commits_metadata(call: Call) -> Iterable[Row]:
+    """List the files that the newest archived writes wrote."""
+    return call.limited(_with_stats(_archived_commits(call)))
+
+
+@procedure(
+    parameters=_OF_INSTANT,
+    columns="action string, partition_path string, file_id string, previous_commit string, total_records_updated long, "
+    "total_records_written long, total_bytes_written long, total_errors long, file_size long",
+)
+def show_commit_files(call: Call) -> Iterable[Row]:
+    """List the files that a completed write wrote."""
     instant, commit = _commit_of(call)
-    rows = (
+    return call.limited(
         {
+            **_numbers(stat),
             "action": instant.action.value,
             "partition_path": stat.partition_path,
-            "file_id": stat.file_id,
-            "previous_commit": stat.prev_commit,
             "total_records_updated": stat.num_update_writes,
             "total_records_written": stat.num_writes,
-            "total_bytes_written": stat.total_write_bytes,
-            "total_errors": stat.total_write_errors,
             "file_size": stat.file_size_bytes,
         }
         for stat in commit.write_stats()
     )
-    return limited(call, rows)
 
 
-def _show_commit_partitions(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=_OF_INSTANT,
+    columns="action string, partition_path string, total_files_added long, total_files_updated long, "
+    "total_records_inserted long, total_records_updated long, total_bytes_written long, total_errors long",
+)
+def show_commit_partitions(call: Call) -> Iterable[Row]:
+    """List the partitions that a completed write changed, with their counts."""
     instant, commit = _commit_of(call)
-    rows = (
+    return call.limited(
         {
+            **totals_of(stats),
             "action": instant.action.value,
             "partition_path": path,
-            "total_files_added": sum(stat.is_new_file_group for stat in stats),
-            "total_files_updated": sum(not stat.is_new_file_group for stat in stats),
             "total_records_inserted": sum(stat.num_inserts for stat in stats),
             "total_records_updated": sum(stat.num_update_writes for stat in stats),
-            "total_bytes_written": sum(stat.total_write_bytes for stat in stats),
-            "total_errors": sum(stat.total_write_errors for stat in stats),
         }
         for path, stats in commit.partition_to_write_stats.items()
     )
-    return limited(call, rows)
 
 
-def _show_commit_write_stats(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=_OF_INSTANT,
+    columns="action string, total_bytes_written long, total_records_written long, avg_record_size long",
+)
+def show_commit_write_stats(call: Call) -> Iterable[Row]:
+    """Count the records and bytes that a completed write wrote."""
     instant, commit = _commit_of(call)
-    totals = totals_of(commit)
+    totals = totals_of(commit.write_stats())
     size_bytes, records = totals["total_bytes_written"], totals["total_records_written"]
-    row = {
-        "action": instant.action.value,
-        "total_bytes_written": size_bytes,
-        "total_records_written": records,
-        "avg_record_size": -(-size_bytes // records) if records else None,
-    }
-    return limited(call, [row])
+    average = -(-size_bytes // records) if records else None
+    return call.limited([{**totals, "action": instant.action.value, "avg_record_size": average}])
 
 
-def _show_extra_metadata(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(required("table"), optional("limit", 100), optional("instant_time"), optional("metadata_key")),
+    columns="instant_time string, action string, metadata_key string, metadata_value string",
+)
+def show_commit_extra_metadata(call: Call) -> Iterable[Row]:
+    """List the extra metadata of a completed write, by default of the newest."""
     key, wanted = call["metadata_key"], call["instant_time"] or None
-    rows = (
+    return call.limited(
         {
             "instant_time": instant.requested_time,
             "action": instant.action.value,
@@ -171,19 +204,25 @@ def _show_extra_metadata(call: Call) -> Iterable[Row]:
         for name, value in commit.extra_metadata.items()
         if key in (None, name)
     )
-    return limited(call, rows)
 
 
-def _stats_wa(call: Call) -> Iterable[Row]:
-    """Yield rows written for each row updated, oldest commit first, then of all; deltacommits are left out."""
+@procedure(
+    parameters=_LIMITED,
+    columns="commit_time string, total_upserted long, total_written long, write_amplification_factor string",
+)
+def stats_wa(call: Call) -> Iterable[Row]:
+    """Return for each commit how many records it wrote for each record that it updated.
+
+    The oldest commit is first, the sum of all is last; deltacommits are left out.
+    """
     rows = []
     for instant, commit in reversed(list(newest_commits(call.table.view()))):
         if instant.action is not Action.DELTA_COMMIT:
-            totals = totals_of(commit)
+            totals = totals_of(commit.write_stats())
             updated, written = totals["total_update_records_written"], totals["total_records_written"]
             rows.append(_amplification(instant.requested_time, updated, written))
     everything = (sum(row[name] for row in rows) for name in ("total_upserted", "total_written"))
-    return limited(call, [*rows, _amplification(_TOTAL, *everything)])
+    return call.limited([*rows, _amplification(_TOTAL, *everything)])
 
 
 def _amplification(commit_time: str, updated: int, written: int) -> Row:
@@ -197,8 +236,9 @@ def _amplification(commit_time: str, updated: int, written: int) -> Row:
     }
 
 
-def _commits_compare(call: Call) -> Iterable[Row]:
-    """Return by how many commits the table is behind or ahead of the table at `path`."""
+@procedure(parameters=(required("table"), required("path")), columns="compare_detail string")
+def commits_compare(call: Call) -> Iterable[Row]:
+    """Count the commits by which a table is behind or ahead of the table at a path."""
     source, target = call.names.named(call["table"]).view(), call.names.at(call["path"]).view()
     ours, theirs = ([found.requested_time for found in view.timeline.writes().completed()] for view in (source, target))
     behind = [time for time in theirs if not ours or time > ours[-1]]
@@ -206,85 +246,3 @@ def _commits_compare(call: Call) -> Iterable[Row]:
     word, missing = ("behind", behind) if behind else ("ahead", ahead)
     text = f"Source {source.config.name} is {word} by {len(missing)} commits. "
     return [{"compare_detail": f"{text}Commits to catch up - [{', '.join(missing)}]"}]
-
-
-COMMITS: Final = (
-    Procedure(
-        name="show_commits",
-        about="List the newest completed writes with their counts.",
-        parameters=_LIMITED,
-        columns=columns(f"{_COMMIT}, action string, {_TOTALS}"),
-        run=lambda call: limited(call, _with_totals(newest_commits(call.table.view()))),
-    ),
-    Procedure(
-        name="show_commits_metadata",
-        about="List the files that the newest completed writes wrote.",
-        parameters=_LIMITED,
-        columns=_METADATA,
-        run=lambda call: limited(call, _with_stats(newest_commits(call.table.view()))),
-    ),
-    Procedure(
-        name="show_archived_commits",
-        about="List the newest archived writes with their counts, by default those of ten days without the last one.",
-        parameters=_ARCHIVED,
-        columns=columns(f"{_COMMIT}, {_TOTALS}"),
-        run=lambda call: limited(call, _with_totals(_archived_commits(call))),
-    ),
-    Procedure(
-        name="show_archived_commits_metadata",
-        about="List the files that the newest archived writes wrote.",
-        parameters=_ARCHIVED,
-        columns=_METADATA,
-        run=lambda call: limited(call, _with_stats(_archived_commits(call))),
-    ),
-    Procedure(
-        name="show_commit_files",
-        about="List the files that a completed write wrote.",
-        parameters=_OF_INSTANT,
-        columns=columns(
-            "action string, partition_path string, file_id string, previous_commit string, total_records_updated long, "
-            "total_records_written long, total_bytes_written long, total_errors long, file_size long"
-        ),
-        run=_show_commit_files,
-    ),
-    Procedure(
-        name="show_commit_partitions",
-        about="List the partitions that a completed write changed, with their counts.",
-        parameters=_OF_INSTANT,
-        columns=columns(
-            "action string, partition_path string, total_files_added long, total_files_updated long, "
-            "total_records_inserted long, total_records_updated long, total_bytes_written long, total_errors long"
-        ),
-        run=_show_commit_partitions,
-    ),
-    Procedure(
-        name="show_commit_write_stats",
-        about="Count the records and bytes that a completed write wrote.",
-        parameters=_OF_INSTANT,
-        columns=columns("action string, total_bytes_written long, total_records_written long, avg_record_size long"),
-        run=_show_commit_write_stats,
-    ),
-    Procedure(
-        name="show_commit_extra_metadata",
-        about="List the extra metadata of a completed write, by default of the newest.",
-        parameters=(required("table"), optional("limit", 100), optional("instant_time"), optional("metadata_key")),
-        columns=columns("instant_time string, action string, metadata_key string, metadata_value string"),
-        run=_show_extra_metadata,
-    ),
-    Procedure(
-        name="stats_wa",
-        about="Return for each commit how many records it wrote for each record that it updated.",
-        parameters=_LIMITED,
-        columns=columns(
-            "commit_time string, total_upserted long, total_written long, write_amplification_factor string"
-        ),
-        run=_stats_wa,
-    ),
-    Procedure(
-        name="commits_compare",
-        about="Count the commits by which a table is behind or ahead of the table at a path.",
-        parameters=(required("table"), required("path")),
-        columns=columns("compare_detail string"),
-        run=_commits_compare,
-    ),
-)

@@ -7,10 +7,15 @@ from typing import Any, Final
 
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.records.sql.quoting import quoted
-from hoodie.statements.procedures.procedure import Call, Procedure, Row, columns, names_in, optional, required
+from hoodie.statements.procedures.procedure import Call, Row, optional, procedure, required
 
 _READ: Final = "hoodie.datasource"
 _MODES: Final = ("overwrite", "append")
+_QUERY: Final = (
+    optional("begin_instance_time", ""),
+    optional("end_instance_time", ""),
+    optional("as_of_instant", ""),
+)
 
 
 def _source(call: Call) -> Any:
@@ -26,7 +31,19 @@ def _source(call: Call) -> Any:
     return call.names.load(call.table, {name: text for name, text in options.items() if text})
 
 
-def _copy_to_temp_view(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(
+        required("table"),
+        optional("query_type", "snapshot"),
+        required("view_name"),
+        *_QUERY,
+        optional("replace", False),
+        optional("global", False),
+    ),
+    columns="status integer",
+)
+def copy_to_temp_view(call: Call) -> Iterable[Row]:
+    """Make the rows of a query of the table a temporary view; query_type as for reads."""
     name, is_global, replaces = call["view_name"], call["global"], call["replace"]
     frame = _source(call)
     if is_global:
@@ -37,51 +54,25 @@ def _copy_to_temp_view(call: Call) -> Iterable[Row]:
     return [{"status": 0}]
 
 
-def _copy_to_table(call: Call) -> Iterable[Row]:
-    """Write the rows as a table of Spark's catalog, as Spark's default format stores it."""
+@procedure(
+    parameters=(
+        required("table"),
+        optional("query_type", "snapshot"),
+        required("new_table"),
+        *_QUERY,
+        optional("save_mode", "overwrite"),
+        optional("columns", ""),
+    ),
+    columns="status integer",
+)
+def copy_to_table(call: Call) -> Iterable[Row]:
+    """Write the rows of a query of the table to another table of the catalog, in Spark's default format."""
     mode, name = call["save_mode"].lower(), call["new_table"]
     if mode not in _MODES:
         raise InvalidConfigError(f"CALL copy_to_table: save_mode => {mode!r}: expected {' or '.join(_MODES)}")
     frame = _source(call)
-    wanted = names_in(call["columns"])
+    wanted = call.names_in("columns")
     if call.names.session.catalog.tableExists(name):
         wanted = call.names.session.table(name).columns
     frame.select(*(quoted(column) for column in wanted or frame.columns)).write.mode(mode).saveAsTable(name)
     return [{"status": 0}]
-
-
-_QUERY: Final = (
-    optional("begin_instance_time", ""),
-    optional("end_instance_time", ""),
-    optional("as_of_instant", ""),
-)
-COPIES: Final = (
-    Procedure(
-        name="copy_to_temp_view",
-        about="Make the rows of a query of the table a temporary view; query_type as for reads.",
-        parameters=(
-            required("table"),
-            optional("query_type", "snapshot"),
-            required("view_name"),
-            *_QUERY,
-            optional("replace", False),
-            optional("global", False),
-        ),
-        columns=columns("status integer"),
-        run=_copy_to_temp_view,
-    ),
-    Procedure(
-        name="copy_to_table",
-        about="Write the rows of a query of the table to another table of the catalog, in Spark's default format.",
-        parameters=(
-            required("table"),
-            optional("query_type", "snapshot"),
-            required("new_table"),
-            *_QUERY,
-            optional("save_mode", "overwrite"),
-            optional("columns", ""),
-        ),
-        columns=columns("status integer"),
-        run=_copy_to_table,
-    ),
-)

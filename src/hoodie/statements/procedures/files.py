@@ -14,19 +14,7 @@ from hoodie.errors import InvalidConfigError
 from hoodie.files.slices import FileSlice, SliceHistory, join_path, slice_histories
 from hoodie.format.filenames import instant_of_data_file, name_of
 from hoodie.format.instants.service_metadata import CleanMetadata, RestoreMetadata, RollbackMetadata
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Procedure,
-    Row,
-    columns,
-    limited,
-    names_in,
-    optional,
-    required,
-    unsupported,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required, unsupported
 from hoodie.statements.procedures.timeline import active_contents, archived_contents
 from hoodie.storage import FileInfo, Store, open_store
 from hoodie.timeline import Action
@@ -43,7 +31,7 @@ _SLICE: Final = (
     "num_delta_files long, total_delta_file_size long"
 )
 _VIEW: Final = (
-    *TABLE_OR_PATH,
+    *TABLE,
     optional("max_instant", ""),
     optional("include_max", False),
     unsupported("include_in_flight", bool, False),
@@ -92,23 +80,31 @@ def _listed(paths: Iterable[str]) -> str:
     return f"[{', '.join(paths)}]"
 
 
-def _show_fsview_all(call: Call) -> Iterable[Row]:
+@procedure(parameters=_VIEW, columns=f"{_SLICE}, delta_files string")
+def show_fsview_all(call: Call) -> Iterable[Row]:
+    """List all file slices of the file groups; path_regex is a pattern of partition paths with wildcards."""
     view = call.table.view()
-    rows = (
+    return call.limited(
         {**_slice(view, found), "delta_files": _listed(view.store.uri(log.path) for log in found.log_files)}
         for group in _histories(call, view, call["path_regex"])
         for found in group.slices
     )
-    return limited(call, rows)
 
 
-def _show_fsview_latest(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(*_VIEW, optional("partition_path", _EVERYWHERE), optional("merge", True)),
+    columns=f"{_SLICE}, delta_size_compaction_scheduled long, delta_size_compaction_unscheduled long, "
+    "delta_to_base_radio_compaction_scheduled double, delta_to_base_radio_compaction_unscheduled double, "
+    "delta_files_compaction_scheduled string, delta_files_compaction_unscheduled string",
+)
+def show_fsview_latest(call: Call) -> Iterable[Row]:
+    """List the latest file slice of each file group; path_regex as for show_fsview_all."""
     view = call.table.view()
     patterns = [text for text in (call["path_regex"], call["partition_path"]) if text != _EVERYWHERE]
     if len(patterns) > 1:
         raise InvalidConfigError("CALL show_fsview_latest: expected one of path_regex and partition_path, found both")
     (pattern,) = patterns or [_EVERYWHERE]
-    return limited(call, (_latest(view, group.slices[0]) for group in _histories(call, view, pattern)))
+    return call.limited(_latest(view, group.slices[0]) for group in _histories(call, view, pattern))
 
 
 def _latest(view: TableView, found: FileSlice) -> Row:
@@ -127,13 +123,20 @@ def _latest(view: TableView, found: FileSlice) -> Row:
     }
 
 
-def _show_properties(call: Call) -> Iterable[Row]:
+@procedure(parameters=(*TABLE, optional("limit", 10), FILTER), columns="key string, value string")
+def show_table_properties(call: Call) -> Iterable[Row]:
+    """List the properties of the table."""
     raw = call.table.view().config.raw
-    return limited(call, ({"key": name, "value": raw[name]} for name in sorted(raw)))
+    return call.limited({"key": name, "value": raw[name]} for name in sorted(raw))
 
 
-def _stats_file_sizes(call: Call) -> Iterable[Row]:
-    """Yield the distribution of the sizes of the data files by the instant in their names, and of all of them."""
+@procedure(
+    parameters=(required("table"), optional("partition_path", ""), optional("limit", 10)),
+    columns="commit_time string, min long, 10th double, 50th double, avg double, 95th double, max long, "
+    "num_files integer, std_dev double",
+)
+def stats_file_sizes(call: Call) -> Iterable[Row]:
+    """Sum up the data files of each instant, and all data files; partition_path may have wildcards."""
     files = call.table.inspect.files()
     wanted = call["partition_path"]
     by_instant: dict[str, list[int]] = {}
@@ -165,10 +168,22 @@ def _sizes(instant: str, found: list[int]) -> Mapping[str, Any]:
     }
 
 
-def _show_invalid_parquet(call: Call) -> Iterable[Row]:
-    """Yield the Parquet files below a path that have no valid footer; one small read for each file."""
+@procedure(
+    parameters=(
+        required("path"),
+        unsupported("parallelism", int, 100),
+        optional("limit", 100),
+        unsupported("needDelete", bool, False),
+        optional("partitions", ""),
+        optional("instants", ""),
+        FILTER,
+    ),
+    columns="path string",
+)
+def show_invalid_parquet(call: Call) -> Iterable[Row]:
+    """List the Parquet files of the table at a path that have no valid footer."""
     store = call.table.view().store
-    partitions, instants = names_in(call["partitions"]), names_in(call["instants"])
+    partitions, instants = call.names_in("partitions"), call.names_in("instants")
     found = (
         info.path
         for info in store.list("", recursive=True)
@@ -177,7 +192,7 @@ def _show_invalid_parquet(call: Call) -> Iterable[Row]:
         and (not partitions or info.path.rpartition("/")[0] in partitions)
         and (not instants or instant_of_data_file(info.path) in instants)
     )
-    return limited(call, ({"path": store.uri(path)} for path in found if not _has_footer(store, path)))
+    return call.limited({"path": store.uri(path)} for path in found if not _has_footer(store, path))
 
 
 def _has_footer(store: Store, path: str) -> bool:
@@ -189,15 +204,26 @@ def _has_footer(store: Store, path: str) -> bool:
     return True
 
 
-def _show_path_detail(call: Call) -> Iterable[Row]:
-    """Yield folders, files and bytes below a path, or below each of its folders and files, the largest first."""
+@procedure(
+    parameters=(
+        required("path"),
+        optional("is_sub", False),
+        optional("sort", True),
+        optional("limit", 100),
+        FILTER,
+    ),
+    columns="path_num long, file_num long, storage_size long, storage_size(unit) string, storage_path string, "
+    "space_consumed long, quota long, space_quota long",
+)
+def show_fs_path_detail(call: Call) -> Iterable[Row]:
+    """Count the folders, files and bytes below a path; is_sub: below each entry of it."""
     store = open_store(call["path"], call.names.storage_options)
     infos = store.list("", recursive=True)
     tops = sorted({info.path.partition("/")[0] for info in infos}) if call["is_sub"] else [""]
     rows = [_below(store, top, [info for info in infos if _is_below(info.path, top)]) for top in tops]
     if call["sort"]:
         rows.sort(key=lambda row: row["storage_size"], reverse=True)
-    return limited(call, rows)
+    return call.limited(rows)
 
 
 def _is_below(path: str, top: str) -> bool:
@@ -234,8 +260,12 @@ def _in_units(size_bytes: int) -> str:
     return f"{size:.2f}{unit}"
 
 
-def _show_file_status(call: Call) -> Iterable[Row]:
-    """Return whether a file is there, else which clean, rollback or restore deleted it."""
+@procedure(
+    parameters=(*TABLE, optional("partition"), required("file"), FILTER),
+    columns="status string, action string, instant string, timeline string, full_path string",
+)
+def show_file_status(call: Call) -> Iterable[Row]:
+    """Return whether a data file is there, or which clean, rollback or restore deleted it."""
     view, partition, name = call.table.view(), call["partition"] or "", call["file"]
     if view.config.partition_fields and not partition:
         raise InvalidConfigError("CALL show_file_status: the table has partitions: expected partition => '…'")
@@ -255,10 +285,9 @@ def _status(action: str, instant: str, timeline: str) -> dict[str, str]:
 def _deletions(view: TableView) -> Iterator[tuple[dict[str, str], Iterable[str]]]:
     """Yield the names of deleted files with what deleted them: cleans, rollbacks, restores, each newest first."""
     for action, names_of in ((Action.CLEAN, _cleaned), (Action.ROLLBACK, _rolled_back), (Action.RESTORE, _restored)):
-        for instant, content in active_contents(view, action):
-            yield _status(action.value, instant.requested_time, "active"), names_of(content, str(instant))
-        for instant, content in archived_contents(view.archive(), action):
-            yield _status(action.value, instant.requested_time, "archived"), names_of(content, str(instant))
+        for contents, timeline in ((active_contents, "active"), (archived_contents, "archived")):
+            for instant, content in contents(view, action):
+                yield _status(action.value, instant.requested_time, timeline), names_of(content, str(instant))
 
 
 def _cleaned(content: bytes, where: str) -> list[str]:
@@ -278,80 +307,3 @@ def _restored(content: bytes, where: str) -> list[str]:
 def _files_of(found: RollbackMetadata) -> Iterator[str]:
     for part in found.partition_metadata.values():
         yield from part.success_delete_files
-
-
-FILES: Final = (
-    Procedure(
-        name="show_table_properties",
-        about="List the properties of the table.",
-        parameters=(*TABLE_OR_PATH, optional("limit", 10), FILTER),
-        columns=columns("key string, value string"),
-        run=_show_properties,
-    ),
-    Procedure(
-        name="show_fsview_all",
-        about="List all file slices of the file groups; path_regex is a pattern of partition paths with wildcards.",
-        parameters=_VIEW,
-        columns=columns(f"{_SLICE}, delta_files string"),
-        run=_show_fsview_all,
-    ),
-    Procedure(
-        name="show_fsview_latest",
-        about="List the latest file slice of each file group; path_regex as for show_fsview_all.",
-        parameters=(*_VIEW, optional("partition_path", _EVERYWHERE), optional("merge", True)),
-        columns=columns(
-            f"{_SLICE}, delta_size_compaction_scheduled long, delta_size_compaction_unscheduled long, "
-            "delta_to_base_radio_compaction_scheduled double, delta_to_base_radio_compaction_unscheduled double, "
-            "delta_files_compaction_scheduled string, delta_files_compaction_unscheduled string"
-        ),
-        run=_show_fsview_latest,
-    ),
-    Procedure(
-        name="stats_file_sizes",
-        about="Sum up the data files of each instant, and all data files; partition_path may have wildcards.",
-        parameters=(required("table"), optional("partition_path", ""), optional("limit", 10)),
-        columns=columns(
-            "commit_time string, min long, 10th double, 50th double, avg double, 95th double, max long, "
-            "num_files integer, std_dev double"
-        ),
-        run=_stats_file_sizes,
-    ),
-    Procedure(
-        name="show_file_status",
-        about="Return whether a data file is there, or which clean, rollback or restore deleted it.",
-        parameters=(*TABLE_OR_PATH, optional("partition"), required("file"), FILTER),
-        columns=columns("status string, action string, instant string, timeline string, full_path string"),
-        run=_show_file_status,
-    ),
-    Procedure(
-        name="show_fs_path_detail",
-        about="Count the folders, files and bytes below a path; is_sub: below each entry of it.",
-        parameters=(
-            required("path"),
-            optional("is_sub", False),
-            optional("sort", True),
-            optional("limit", 100),
-            FILTER,
-        ),
-        columns=columns(
-            "path_num long, file_num long, storage_size long, storage_size(unit) string, storage_path string, "
-            "space_consumed long, quota long, space_quota long"
-        ),
-        run=_show_path_detail,
-    ),
-    Procedure(
-        name="show_invalid_parquet",
-        about="List the Parquet files of the table at a path that have no valid footer.",
-        parameters=(
-            required("path"),
-            unsupported("parallelism", int, 100),
-            optional("limit", 100),
-            unsupported("needDelete", bool, False),
-            optional("partitions", ""),
-            optional("instants", ""),
-            FILTER,
-        ),
-        columns=columns("path string"),
-        run=_show_invalid_parquet,
-    ),
-)

@@ -13,21 +13,10 @@ from hoodie.format.filenames import LogFileName
 from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, LogBlock, parse_log_blocks
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Procedure,
-    Row,
-    columns,
-    limited,
-    optional,
-    required,
-    unsupported,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required, unsupported
 from hoodie.view.listing import list_files
 
-_PATTERN: Final = (*TABLE_OR_PATH, required("log_file_path_pattern"))
+_PATTERN: Final = (*TABLE, required("log_file_path_pattern"))
 
 
 def _blocks(call: Call) -> Iterator[tuple[LogBlock, str]]:
@@ -58,22 +47,23 @@ def _blocks(call: Call) -> Iterator[tuple[LogBlock, str]]:
             yield block, path
 
 
-def _show_metadata(call: Call) -> Iterable[Row]:
-    rows = (
+@procedure(
+    parameters=(*_PATTERN, optional("limit", 10), FILTER),
+    columns="instant_time string, record_count integer, block_type string, header_metadata string, "
+    "footer_metadata string",
+)
+def show_logfile_metadata(call: Call) -> Iterable[Row]:
+    """List the blocks of log files; the pattern of their paths may have wildcards."""
+    return call.limited(
         {
             "instant_time": block.instant_time,
             "record_count": _count(block, path),
-            "block_type": _type(block),
+            "block_type": f"{block.block_type.name}_BLOCK",
             "header_metadata": json.dumps({key.name: text for key, text in block.headers.items()}),
             "footer_metadata": "{}",
         }
         for block, path in _blocks(call)
     )
-    return limited(call, rows)
-
-
-def _type(block: LogBlock) -> str:
-    return f"{block.block_type.name}_BLOCK"
 
 
 def _count(block: LogBlock, path: str) -> int:
@@ -82,37 +72,19 @@ def _count(block: LogBlock, path: str) -> int:
     return read_data_block(block, path=path).num_rows if block.block_type.holds_data else 0
 
 
-def _show_records(call: Call) -> Iterable[Row]:
-    """Yield the records of the data blocks as JSON, in the order of the files."""
-    rows = (
+@procedure(
+    parameters=(*_PATTERN, unsupported("merge", bool, False), optional("limit", 10), FILTER),
+    columns="records string",
+)
+def show_logfile_records(call: Call) -> Iterable[Row]:
+    """List the records of the data blocks of log files as JSON; the pattern as for show_logfile_metadata."""
+    return call.limited(
         {"records": json.dumps(record, default=_text, ensure_ascii=False)}
         for block, path in _blocks(call)
         if block.block_type.holds_data
         for record in read_data_block(block, path=path).to_pylist()
     )
-    return limited(call, rows)
 
 
 def _text(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
-
-
-LOGS: Final = (
-    Procedure(
-        name="show_logfile_metadata",
-        about="List the blocks of log files; the pattern of their paths may have wildcards.",
-        parameters=(*_PATTERN, optional("limit", 10), FILTER),
-        columns=columns(
-            "instant_time string, record_count integer, block_type string, header_metadata string, "
-            "footer_metadata string"
-        ),
-        run=_show_metadata,
-    ),
-    Procedure(
-        name="show_logfile_records",
-        about="List the records of the data blocks of log files as JSON; the pattern as for show_logfile_metadata.",
-        parameters=(*_PATTERN, unsupported("merge", bool, False), optional("limit", 10), FILTER),
-        columns=columns("records string"),
-        run=_show_records,
-    ),
-)

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Procedure,
-    Row,
-    columns,
-    limited,
-    names_in,
-    optional,
-    required,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required
 from hoodie.view.listing import list_files, list_from_storage
 
 
-def _show_partitions(call: Call) -> Iterable[Row]:
+@procedure(parameters=(*TABLE, FILTER), columns="partition string")
+def show_metadata_table_partitions(call: Call) -> Iterable[Row]:
+    """List the partitions of the table."""
     return ({"partition": path} for path in sorted(list_files(call.table.view())))
 
 
-def _show_files(call: Call) -> Iterable[Row]:
+@procedure(parameters=(*TABLE, optional("partition", ""), optional("limit", 100), FILTER), columns="file_path string")
+def show_metadata_table_files(call: Call) -> Iterable[Row]:
+    """List the committed files of a partition; without one, of a table without partitions."""
     names = list_files(call.table.view(), [call["partition"]]).get(call["partition"], {})
-    return limited(call, ({"file_path": name} for name in sorted(names)))
+    return call.limited({"file_path": name} for name in sorted(names))
 
 
-def _show_column_stats(call: Call) -> Iterable[Row]:
-    """Yield the statistics of the columns of the newest base files, from their footers."""
-    wanted = {name.lower() for name in names_in(call["targetColumns"])}
+@procedure(
+    parameters=(*TABLE, optional("partition"), optional("targetColumns"), FILTER),
+    columns="file_name string, column_name string, min_value string, max_value string, null_number long",
+)
+def show_metadata_table_column_stats(call: Call) -> Iterable[Row]:
+    """List the statistics of columns of the newest base files; targetColumns has commas between names."""
+    wanted = {name.lower() for name in call.names_in("targetColumns")}
     partition = call["partition"]
     for row in call.table.inspect.statistics().to_pylist():
         if (not wanted or row["column"].lower() in wanted) and partition in (None, row["partition_path"]):
@@ -44,8 +40,13 @@ def _show_column_stats(call: Call) -> Iterable[Row]:
             }
 
 
-def _validate_files(call: Call) -> Iterable[Row]:
-    """Yield the files that the metadata table and the folders do not both have in one size; with `verbose` all."""
+@procedure(
+    parameters=(required("table"), optional("verbose", False)),
+    columns="partition string, file_name string, is_present_in_fs boolean, is_present_in_metadata boolean, "
+    "fs_size long, metadata_size long",
+)
+def validate_metadata_table_files(call: Call) -> Iterable[Row]:
+    """List the files on which the metadata table and the folders do not agree; verbose: all files."""
     view = call.table.view()
     listed = list_files(view)
     stored = list_from_storage(view.store, view.config, view.whole_timeline(), view.archive())
@@ -61,38 +62,3 @@ def _validate_files(call: Call) -> Iterable[Row]:
                     "fs_size": ours.get(name, 0),
                     "metadata_size": theirs.get(name, 0),
                 }
-
-
-METADATA: Final = (
-    Procedure(
-        name="show_metadata_table_partitions",
-        about="List the partitions of the table.",
-        parameters=(*TABLE_OR_PATH, FILTER),
-        columns=columns("partition string"),
-        run=_show_partitions,
-    ),
-    Procedure(
-        name="show_metadata_table_files",
-        about="List the committed files of a partition; without one, of a table without partitions.",
-        parameters=(*TABLE_OR_PATH, optional("partition", ""), optional("limit", 100), FILTER),
-        columns=columns("file_path string"),
-        run=_show_files,
-    ),
-    Procedure(
-        name="show_metadata_table_column_stats",
-        about="List the statistics of columns of the newest base files; targetColumns has commas between names.",
-        parameters=(*TABLE_OR_PATH, optional("partition"), optional("targetColumns"), FILTER),
-        columns=columns("file_name string, column_name string, min_value string, max_value string, null_number long"),
-        run=_show_column_stats,
-    ),
-    Procedure(
-        name="validate_metadata_table_files",
-        about="List the files on which the metadata table and the folders do not agree; verbose: all files.",
-        parameters=(required("table"), optional("verbose", False)),
-        columns=columns(
-            "partition string, file_name string, is_present_in_fs boolean, is_present_in_metadata boolean, "
-            "fs_size long, metadata_size long"
-        ),
-        run=_validate_files,
-    ),
-)

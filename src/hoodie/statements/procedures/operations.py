@@ -7,16 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
-from hoodie.statements.procedures.procedure import (
-    OPTIONS,
-    TABLE_OR_PATH,
-    Call,
-    Parameter,
-    Procedure,
-    Row,
-    columns,
-    names_in,
-)
+from hoodie.statements.procedures.procedure import OPTIONS, TABLE, Call, Parameter, Procedure, Row, columns_of
 from hoodie.table.operations import OPERATIONS, Operation, kind_of
 
 
@@ -25,8 +16,8 @@ def procedure_of_row(operation: Operation) -> Procedure:
     return Procedure(
         name=operation.name.replace(" ", "_").replace("-", "_"),
         about=operation.about.partition("\n")[0],
-        parameters=(*TABLE_OR_PATH, *map(_parameter, operation.signature().values())),
-        columns=columns("fact string, value string"),
+        parameters=(*TABLE, *map(_parameter, operation.signature().values())),
+        columns=columns_of("fact string, value string"),
         run=partial(_run, operation),
     )
 
@@ -42,7 +33,6 @@ def _parameter(declared: inspect.Parameter) -> Parameter:
 
 
 def _run(operation: Operation, call: Call) -> Iterable[Row]:
-    """Run an operation and return the facts of its result, one a row."""
     found = operation.run(call.table, {name: _value(one, call) for name, one in operation.signature().items()})
     return [{"fact": name, "value": str(value)} for name, value in found.facts().items() if str(value)]
 
@@ -51,8 +41,7 @@ def _value(declared: inspect.Parameter, call: Call) -> Any:
     kind, _ = kind_of(declared)
     if kind is dict:
         return call.options()
-    given = call[declared.name]
-    return (names_in(given) or None) if kind is list else given
+    return (call.names_in(declared.name) or None) if kind is list else call[declared.name]
 
 
 OWN: Final = tuple(procedure_of_row(operation) for operation in OPERATIONS if operation.procedure is None)

@@ -8,22 +8,10 @@ from typing import Any, Final
 
 from hoodie.config.patterns import check_pattern, match_whole
 from hoodie.errors import InstantNotFoundError, InvalidConfigError, UnsupportedError
-from hoodie.format.instants.service_metadata import ClusteringPlan
 from hoodie.format.table.table_config import TableType
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.records.condition import Condition
-from hoodie.statements.procedures.procedure import (
-    OPTIONS,
-    TABLE_OR_PATH,
-    Call,
-    Procedure,
-    Row,
-    columns,
-    limited,
-    names_in,
-    optional,
-    required,
-)
+from hoodie.statements.procedures.procedure import OPTIONS, TABLE, Call, Row, optional, procedure, required
 from hoodie.timeline import Action, Instant
 from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import stored_clustering, stored_plan
@@ -32,6 +20,8 @@ from hoodie.view.table_view import TableView
 _RUN, _SCHEDULE, _EXECUTE = ("run", "scheduleandexecute"), ("schedule",), ("execute",)
 _COMPACTIONS: Final = (Action.COMPACTION, Action.COMMIT)
 _CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
+_PLANS: Final = "timestamp string, operation_size integer, state string"
+_GROUPS: Final = "timestamp string, input_group_size integer, state string, involved_partitions string"
 
 
 def _chosen(call: Call, pending: Iterable[str], schedule: Callable[[], str | None]) -> tuple[list[str], bool]:
@@ -42,7 +32,7 @@ def _chosen(call: Call, pending: Iterable[str], schedule: Callable[[], str | Non
     instants that are not pending.
     """
     waiting = sorted(pending)
-    named = names_in(call["instants"] or call.values.get("timestamp"))
+    named = call.names_in("instants") or call.names_in("timestamp")
     op = (call["op"] or "run").lower()
     if op not in (*_RUN, *_SCHEDULE, *_EXECUTE):
         raise InvalidConfigError(f"CALL: op => {call['op']!r}: expected run, schedule, execute or scheduleAndExecute")
@@ -82,7 +72,8 @@ def _clusterings(call: Call, view: TableView, chosen: Collection[str] | None = N
     for instant in _newest_first(view, _CLUSTERINGS, chosen):
         plan = stored_clustering(view, instant)
         if plan is not None:
-            involved = _partitions(plan) if call["show_involved_partition"] else "*"
+            paths = {piece.partition_path for group in plan.input_groups for piece in group.slices}
+            involved = ",".join(sorted(paths)) if call["show_involved_partition"] else "*"
             yield {**_of(instant), "input_group_size": len(plan.input_groups), "involved_partitions": involved}
 
 
@@ -90,18 +81,28 @@ def _of(instant: Instant) -> dict[str, Any]:
     return {"timestamp": instant.requested_time, "state": instant.state.name}
 
 
-def _partitions(plan: ClusteringPlan) -> str:
-    return ",".join(sorted({piece.partition_path for group in plan.input_groups for piece in group.slices}))
-
-
-def _show_compaction(call: Call) -> Iterable[Row]:
+@procedure(parameters=(*TABLE, optional("limit", 20)), columns=_PLANS)
+def show_compaction(call: Call) -> Iterable[Row]:
+    """List the compactions of the active timeline, newest first."""
     view = call.table.view()
     if view.config.table_type is not TableType.MERGE_ON_READ:
         raise UnsupportedError(f"CALL show_compaction: {view.store.uri('')} is no merge-on-read table")
-    return limited(call, _compactions(view))
+    return call.limited(_compactions(view))
 
 
-def _run_compaction(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(
+        required("op"),
+        *TABLE,
+        optional("timestamp"),
+        OPTIONS,
+        optional("instants"),
+        optional("limit", kind=int),
+    ),
+    columns=_PLANS,
+)
+def run_compaction(call: Call) -> Iterable[Row]:
+    """Plan a compaction and execute it; op: run, schedule, execute or scheduleAndExecute."""
     table, options = call.table, call.options()
     known = [compaction.instant for compaction in table.pending_compactions() if compaction.action == Action.COMPACTION]
     chosen, executes = _chosen(call, known, lambda: table.schedule_compaction(properties=options))
@@ -110,9 +111,26 @@ def _run_compaction(call: Call) -> Iterable[Row]:
     return _compactions(table.view(), chosen)
 
 
-def _run_clustering(call: Call) -> Iterable[Row]:
+@procedure(
+    parameters=(
+        *TABLE,
+        optional("predicate"),
+        optional("order"),
+        optional("show_involved_partition", False),
+        optional("op"),
+        optional("order_strategy"),
+        OPTIONS,
+        optional("instants"),
+        optional("selected_partitions"),
+        optional("partition_regex_pattern"),
+        optional("limit", kind=int),
+    ),
+    columns=_GROUPS,
+)
+def run_clustering(call: Call) -> Iterable[Row]:
+    """Plan a clustering and execute it, sorted by the columns of order; op as for run_compaction."""
     table, options = call.table, call.options()
-    by = names_in(call["order"]) or None
+    by = call.names_in("order") or None
     layout = (call["order_strategy"] or "").replace("-", "") or None
     parts = _wanted_partitions(call, table.view())
     if parts == []:
@@ -147,57 +165,10 @@ def _wanted_partitions(call: Call, view: TableView) -> list[str] | None:
             raise InvalidConfigError(f"CALL: partition_regex_pattern => {pattern!r}: {error}") from error
         paths = sorted(list_files(view))
         return [*compress(paths, match_whole(pattern, paths))]
-    return names_in(call["selected_partitions"]) or None
+    return call.names_in("selected_partitions") or None
 
 
-PLANNED: Final = (
-    Procedure(
-        name="run_compaction",
-        about="Plan a compaction and execute it; op: run, schedule, execute or scheduleAndExecute.",
-        parameters=(
-            required("op"),
-            *TABLE_OR_PATH,
-            optional("timestamp"),
-            OPTIONS,
-            optional("instants"),
-            optional("limit", kind=int),
-        ),
-        columns=(_PLANS := columns("timestamp string, operation_size integer, state string")),
-        run=_run_compaction,
-    ),
-    Procedure(
-        name="show_compaction",
-        about="List the compactions of the active timeline, newest first.",
-        parameters=(*TABLE_OR_PATH, optional("limit", 20)),
-        columns=_PLANS,
-        run=_show_compaction,
-    ),
-    Procedure(
-        name="run_clustering",
-        about="Plan a clustering and execute it, sorted by the columns of order; op as for run_compaction.",
-        parameters=(
-            *TABLE_OR_PATH,
-            optional("predicate"),
-            optional("order"),
-            optional("show_involved_partition", False),
-            optional("op"),
-            optional("order_strategy"),
-            OPTIONS,
-            optional("instants"),
-            optional("selected_partitions"),
-            optional("partition_regex_pattern"),
-            optional("limit", kind=int),
-        ),
-        columns=(
-            _GROUPS := columns("timestamp string, input_group_size integer, state string, involved_partitions string")
-        ),
-        run=_run_clustering,
-    ),
-    Procedure(
-        name="show_clustering",
-        about="List the clusterings of the active timeline, newest first.",
-        parameters=(*TABLE_OR_PATH, optional("limit", 20), optional("show_involved_partition", False)),
-        columns=_GROUPS,
-        run=lambda call: limited(call, _clusterings(call, call.table.view())),
-    ),
-)
+@procedure(parameters=(*TABLE, optional("limit", 20), optional("show_involved_partition", False)), columns=_GROUPS)
+def show_clustering(call: Call) -> Iterable[Row]:
+    """List the clusterings of the active timeline, newest first."""
+    return call.limited(_clusterings(call, call.table.view()))

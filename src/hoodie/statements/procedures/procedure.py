@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,17 +14,15 @@ from hoodie.records.condition import Condition
 from hoodie.statements.names import Names
 from hoodie.table import Table
 
-TYPES: Final = MappingProxyType(
-    {
-        "string": pa.string(),
-        "boolean": pa.bool_(),
-        "integer": pa.int32(),
-        "long": pa.int64(),
-        "double": pa.float64(),
-    }
-)
+TYPES: Final[Mapping[str, pa.DataType]] = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+}
 """The types of columns by the names that `CALL help` shows."""
-KINDS: Final = MappingProxyType({str: "string", bool: "boolean", int: "integer", float: "double"})
+KINDS: Final[Mapping[type, str]] = {str: "string", bool: "boolean", int: "integer", float: "double"}
 """The names of the types of parameters."""
 Row = Mapping[str, Any]
 
@@ -82,6 +79,14 @@ class Call:
             return self.names.at(path)
         raise InvalidConfigError("CALL: expected one of the arguments table => '…' and path => '…'")
 
+    def names_in(self, parameter: str) -> list[str]:
+        """Return the names that an argument has with commas between them."""
+        return [part.strip() for part in (self.values.get(parameter) or "").split(",") if part.strip()]
+
+    def limited(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """Return the first rows, at most as many as the argument `limit`."""
+        return islice(rows, self["limit"])
+
     def options(self, **named: str) -> dict[str, str]:
         """Return the options of the caller, those of the argument `options` ('a=1,b=2'), and arguments by option name.
 
@@ -116,7 +121,7 @@ class Procedure:
     def takes_path(self) -> bool:
         """Whether `path` can name the table too, although Hudi's procedure has no such parameter."""
         required = {parameter.name: parameter.is_required for parameter in self.parameters}
-        return required.get(TABLE, False) and PATH.name not in required
+        return required.get("table", False) and PATH.name not in required
 
     def rows(self, call: Call) -> pa.Table:
         """Run the procedure and return its rows: those that match the argument `filter`, if it has one.
@@ -124,15 +129,29 @@ class Procedure:
         Raises: as the procedure; InvalidConfigError or SchemaMismatchError for a wrong filter.
         """
         text = call.values.get("filter")
-        condition = Condition.of_call(text, lambda: self.columns.names) if text else None
-        matching = None if condition is None else condition.row_filter(self.columns)
+        matching = Condition.of_call(text, lambda: self.columns.names).row_filter(self.columns) if text else None
         found = pa.Table.from_pylist(list(self.run(call)), schema=self.columns)
         return found if matching is None else matching.matching(found)
 
 
-def required(name: str, kind: type = str) -> Parameter:
+def procedure(
+    *, parameters: tuple[Parameter, ...], columns: str
+) -> Callable[[Callable[[Call], Iterable[Row]]], Procedure]:
+    """Make a procedure of the function that runs it: with its name, and with the first line of its docstring.
+
+    `columns`: written as `name type, …`.
+    """
+
+    def made(run: Callable[[Call], Iterable[Row]]) -> Procedure:
+        about = (run.__doc__ or "").partition("\n")[0]
+        return Procedure(name=run.__name__, about=about, parameters=parameters, columns=columns_of(columns), run=run)
+
+    return made
+
+
+def required(name: str) -> Parameter:
     """Return a parameter that a call must give."""
-    return Parameter(name=name, kind=kind, is_required=True)
+    return Parameter(name=name, is_required=True)
 
 
 def optional(name: str, default: Any = None, kind: type | None = None) -> Parameter:
@@ -145,29 +164,17 @@ def unsupported(name: str, kind: type = str, default: Any = None) -> Parameter:
     return Parameter(name=name, kind=kind, default=default, is_supported=False)
 
 
-def columns(text: str) -> pa.Schema:
+def columns_of(text: str) -> pa.Schema:
     """Return the columns of a procedure, written as `name type, …`."""
     pairs = (part.strip().rsplit(" ", 1) for part in text.split(","))
     return pa.schema([(name, TYPES[kind]) for name, kind in pairs])
-
-
-def names_in(text: str | None) -> list[str]:
-    """Split names at the commas between them."""
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def limited(call: Call, rows: Iterable[Row]) -> Iterable[Row]:
-    """Return the first rows, at most as many as the argument `limit`."""
-    return islice(rows, call["limit"])
 
 
 OPTIONS: Final = optional("options")
 """The parameter with options of the write or service, as `name=value,name=value`."""
 FILTER: Final = optional("filter", "")
 """The parameter whose value is a condition in SQL over the columns of the rows."""
-TABLE: Final = "table"
-"""The parameter that names a table."""
 PATH: Final = optional("path")
-"""The parameter that names it by its path."""
-TABLE_OR_PATH = (optional(TABLE), PATH)
+"""The parameter that names a table by its path."""
+TABLE: Final = (optional("table"), PATH)
 """The first parameters of most procedures."""

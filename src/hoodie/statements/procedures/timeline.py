@@ -9,19 +9,9 @@ from typing import Final
 from hoodie.errors import HoodieError
 from hoodie.format.instants.service_metadata import RollbackMetadata, RollbackPlan
 from hoodie.read.history import instant_content
-from hoodie.statements.procedures.procedure import (
-    FILTER,
-    TABLE_OR_PATH,
-    Call,
-    Procedure,
-    Row,
-    columns,
-    limited,
-    optional,
-    required,
-)
+from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required
 from hoodie.storage import open_store
-from hoodie.timeline import Action, ArchivedTimeline, Instant, State, parse_instant_time, read_instant
+from hoodie.timeline import Action, Instant, State, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
 
 _EXPORTED: Final = "clean,commit,deltacommit,rollback,savepoint,restore"
@@ -34,16 +24,29 @@ def active_contents(view: TableView, action: Action) -> Iterator[tuple[Instant, 
             yield instant, read_instant(view.store, view.layout, instant)
 
 
-def archived_contents(archive: ArchivedTimeline, action: Action) -> Iterator[tuple[Instant, bytes]]:
+def archived_contents(view: TableView, action: Action) -> Iterator[tuple[Instant, bytes]]:
     """Yield the archived instants of an action with the content of their completed file, newest first."""
+    archive = view.archive()
     wanted = {instant.requested_time: instant for instant in archive.completed() if instant.action is action}
     contents = {found.requested_time: found.metadata or b"" for found in archive.contents(list(wanted.values()))}
     for requested_time in sorted(contents, reverse=True):
         yield wanted[requested_time], contents[requested_time]
 
 
-def _show_timeline(call: Call) -> Iterable[Row]:
-    """Yield the instants, newest first; a limit counts unless both ends of the time are given, as in Hudi."""
+@procedure(
+    parameters=(
+        *TABLE,
+        optional("limit", 20),
+        optional("showArchived", False),
+        FILTER,
+        optional("startTime", ""),
+        optional("endTime", ""),
+    ),
+    columns="instant_time string, action string, state string, requested_time string, inflight_time string, "
+    "completed_time string, timeline_type string, rollback_info string",
+)
+def show_timeline(call: Call) -> Iterable[Row]:
+    """List the newest instants in their states."""
     view = call.table.view()
     begin, end = call["startTime"].strip(), call["endTime"].strip()
     found = [(instant, "ACTIVE") for instant in view.timeline]
@@ -58,7 +61,7 @@ def _show_timeline(call: Call) -> Iterable[Row]:
     ]
     texts = _rollbacks(view)
     rows = (_instant(view, instant, kind, texts) for instant, kind in found)
-    return rows if begin and end else limited(call, rows)
+    return rows if begin and end else call.limited(rows)  # as in Hudi
 
 
 def _instant(view: TableView, instant: Instant, kind: str, texts: Mapping[tuple[str, bool], str]) -> Row:
@@ -108,8 +111,18 @@ def _rolled_back(view: TableView, rollback: Instant) -> tuple[str, ...]:
     return () if target is None else (target.commit_time,)
 
 
-def _export_instants(call: Call) -> Iterable[Row]:
-    """Write the contents of completed instants as JSON into a folder that exists."""
+@procedure(
+    parameters=(
+        required("table"),
+        required("local_folder"),
+        optional("limit", -1),
+        optional("actions", _EXPORTED),
+        optional("desc", False),
+    ),
+    columns="export_detail string",
+)
+def export_instants(call: Call) -> Iterable[Row]:
+    """Write the contents of completed instants of the active timeline as JSON into a folder."""
     view, folder = call.table.view(), call["local_folder"]
     actions = {name.strip() for name in call["actions"].split(",")}
     chosen = [instant for instant in view.timeline.completed() if instant.action.value in actions]
@@ -123,37 +136,3 @@ def _export_instants(call: Call) -> Iterable[Row]:
         name = view.layout.names(instant, instant.state)[0]
         target.replace(name, json.dumps(content, ensure_ascii=False, indent=2).encode())
     return [{"export_detail": f"Exported {len(chosen)} Instants to {folder}"}]
-
-
-TIMELINE: Final = (
-    Procedure(
-        name="show_timeline",
-        about="List the newest instants in their states.",
-        parameters=(
-            *TABLE_OR_PATH,
-            optional("limit", 20),
-            optional("showArchived", False),
-            FILTER,
-            optional("startTime", ""),
-            optional("endTime", ""),
-        ),
-        columns=columns(
-            "instant_time string, action string, state string, requested_time string, inflight_time string, "
-            "completed_time string, timeline_type string, rollback_info string"
-        ),
-        run=_show_timeline,
-    ),
-    Procedure(
-        name="export_instants",
-        about="Write the contents of completed instants of the active timeline as JSON into a folder.",
-        parameters=(
-            required("table"),
-            required("local_folder"),
-            optional("limit", -1),
-            optional("actions", _EXPORTED),
-            optional("desc", False),
-        ),
-        columns=columns("export_detail string"),
-        run=_export_instants,
-    ),
-)

@@ -12,9 +12,9 @@ from hoodie.files.staging.staged_keys import GROUPS_MAX, PLACE, ROW, KeyGroups, 
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.table.versions import TableVersion
 from hoodie.records.change import KIND, PARTITION_PATH, RECORD_KEY, change_schema
-from hoodie.records.keys.key_generator import key_generator_for
 from hoodie.storage import MemoryStore
 from hoodie.write.staging import Preparation, stage
+from tests.support.key_generators import key_generator_for
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("city", pa.string())])
 KEYS = st.lists(st.text(st.characters(codec="utf-8"), max_size=4), max_size=40)

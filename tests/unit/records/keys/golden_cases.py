@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.format.table.versions import TableVersion
-from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for
+from hoodie.records.keys.key_generator import KeyGenerator
+from tests.support.key_generators import key_generator_for
 
 GOLDEN: Final = Path(__file__).parents[3] / "golden" / "keys"
 _TIME_PREFIX: Final = "hoodie.keygen.timebased."

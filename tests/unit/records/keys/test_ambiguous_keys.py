@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hoodie.errors import RecordKeyError
 from hoodie.format.table.versions import TableVersion
-from hoodie.records.keys.key_generator import KeyGenerator, key_generator_for
+from hoodie.records.keys.key_generator import KeyGenerator
+from tests.support.key_generators import key_generator_for
 
 TEXT, NUMBER = pa.string(), pa.int64()
 LAYOUTS = {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoodie.errors import InvalidConfigError
 from hoodie.format.table.merge_config import PartialUpdateMode
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.merging.fold import FoldRule, LogFold, VersionKind, fold, resolve
@@ -273,7 +274,7 @@ def test_several_ordering_fields_compare_one_after_the_other() -> None:
 def test_a_merger_must_return_a_row_for_each() -> None:
     rule = FoldRule(RecordMerger(CUSTOM, (), lambda older, newer: newer.slice(1)))
     logged = entries([("k", u(1)), ("k", u(2))], is_partial=False)
-    with pytest.raises(ValueError, match="one for each"):
+    with pytest.raises(InvalidConfigError, match="one for each"):
         fold(logged, rule)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from hoodie.errors import InvalidConfigError
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.records.change import KIND, Kind, change_schema
 from hoodie.records.merging.merge import RecordMerger
@@ -147,10 +149,38 @@ def test_a_custom_merger_begins_anew_after_a_delete_in_the_batch() -> None:
     assert reduced[KIND].to_pylist() == [Kind.ROW]
 
 
-def test_a_custom_merger_must_return_every_row() -> None:
-    merger = RecordMerger(MergeMode.CUSTOM, (), lambda older, newer: newer.slice(1))
-    with pytest.raises(ValueError, match="0 rows for 1"):
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (lambda newer: newer.slice(1), "table of 1 rows.* returned 0 rows"),
+        (lambda newer: None, "table of 1 rows.* returned None"),
+        (lambda newer: newer.to_batches()[0], "table of 1 rows.* returned pyarrow.RecordBatch"),
+        (lambda newer: (newer,), "table of 1 rows.*one for each row"),
+        (lambda newer: newer.drop_columns("v"), "'v' is not one of them"),
+        (lambda newer: newer.append_column("v", newer["v"]), "'v' is not one of them, or twice"),
+        (lambda newer: (newer, pa.array([True, False])), "array of 1 booleans"),
+        (lambda newer: (newer, [True]), "array of 1 booleans"),
+    ],
+    ids=[
+        "fewer rows",
+        "nothing",
+        "a batch",
+        "a tuple of one",
+        "a column less",
+        "a column twice",
+        "more flags",
+        "a list",
+    ],
+)
+def test_a_custom_merger_must_return_every_row(answer: Callable[[pa.Table], Any], problem: str) -> None:
+    merger = RecordMerger(MergeMode.CUSTOM, (), lambda older, newer: answer(newer))
+    with pytest.raises(InvalidConfigError, match=f"(?s){problem}"):
         merger.merge(stored(changes(row(1, "a"))), changes(row(1, "b")))
+
+
+def test_a_custom_merger_that_deletes_no_record_may_return_nulls() -> None:
+    merger = RecordMerger(MergeMode.CUSTOM, (), lambda older, newer: (newer, pa.nulls(newer.num_rows)))
+    assert merger.merge(stored(changes(row(1, "a"))), changes(row(1, "b"))).rows["v"].to_pylist() == ["b"]
 
 
 @seeded(7)
