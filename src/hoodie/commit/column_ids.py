@@ -15,11 +15,11 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.schema.arrow_types import fields_below
 from hoodie.format.schema.column_ids import (
     LATEST_SCHEMA,
     SCHEMA_FOLDER,
     ColumnId,
-    fields_below,
     history_name,
     instant_of_history,
     is_history,

@@ -5,6 +5,7 @@ On-disk format: docs/format/table.md §3.6 (physical types); the types are those
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -51,6 +52,34 @@ def type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
             return None
         here = here.field(here.get_field_index(part)).type
     return here
+
+
+def fields_below(data_type: pa.DataType) -> list[pa.Field]:
+    """Return the fields of a struct, the items of a list or the values of a map, with their names in paths."""
+    if pa.types.is_struct(data_type):
+        return list(data_type.fields)
+    if pa.types.is_list(data_type):
+        return [data_type.value_field.with_name(LIST_ITEM)]
+    if pa.types.is_map(data_type):
+        return [data_type.item_field.with_name("value")]
+    return []
+
+
+def with_fields_below(data_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
+    """Return a nested type with other fields in the places of `fields_below`; any other type as it is."""
+    if pa.types.is_struct(data_type):
+        return pa.struct(fields)
+    if pa.types.is_list(data_type):
+        return pa.list_(fields[0].with_name(data_type.value_field.name))
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_field, fields[0])
+    return data_type
+
+
+def with_leaves(data_type: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return the type with the changed types of values that are not nested, at any depth; keys of maps stay."""
+    below = [child.with_type(with_leaves(child.type, change)) for child in fields_below(data_type)]
+    return with_fields_below(data_type, below) if pa.types.is_nested(data_type) else change(data_type)
 
 
 def has_null_type(data_type: pa.DataType) -> bool:
