@@ -54,6 +54,12 @@ def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:
     return remainder.astype(np.int32)
 
 
+def file_group_masks(keys: pa.StringArray, count: int) -> list[pa.BooleanArray]:
+    """Return for each of the `count` file groups of a metadata partition which of the keys it has."""
+    numbers = file_group_index(keys, count) if len(keys) else np.zeros(0, np.int32)
+    return [pa.array(numbers == number) for number in range(count)]
+
+
 def hash_ranges(text: memoryview, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Hash ranges `[start, end)` of the bytes of UTF-8 text as Java does; the bounds are at first bytes of characters.
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.config import indexes
@@ -20,7 +19,7 @@ from hoodie.files.filter_stash import FilterStash, Place, ReadFilter
 from hoodie.files.slices import BaseFile
 from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.hashes.bloom import BloomFilterType, FilterOptions
-from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.hashes.java_hash import file_group_masks
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.filter_row import FILTER_FIELD, FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
@@ -130,29 +129,21 @@ class BloomFiltersKind(PartitionKind):
     def _deltas(
         self, filters: FilterStash | None, deleted: Sequence[str], file_ids: Sequence[str]
     ) -> Iterator[FileGroupDelta]:
-        gone = pa.array(sorted(deleted), pa.string())
-        groups_of_gone = file_group_index(gone, len(file_ids)) if len(gone) else np.zeros(0, np.int32)
-        nothing = pa.array([], pa.string())
+        gone, nothing = pa.array(sorted(deleted), pa.string()), pa.array([], pa.string())
         places = places_by_group(() if filters is None else filters.places, len(file_ids))
-        for number, file_id in enumerate(file_ids):
-            mine = gone.filter(pa.array(groups_of_gone == number))
-            yield FileGroupDelta(self.name, file_id, nothing, pa.array([], pa.binary()), mine)
-            if filters is None:
-                continue
-            for part in _parts(places[number], filters):
-                keys = pa.array([bloom_filter_key(*place) for place in part], pa.string())
-                yield FileGroupDelta(self.name, file_id, keys, filters.read(part), nothing)
+        for file_id, mine, mask in zip(file_ids, places, file_group_masks(gone, len(file_ids)), strict=True):
+            yield FileGroupDelta(self.name, file_id, nothing, pa.array([], pa.binary()), gone.filter(mask))
+            if filters is not None:
+                for part in _parts(mine, filters):
+                    keys = pa.array([bloom_filter_key(*place) for place in part], pa.string())
+                    yield FileGroupDelta(self.name, file_id, keys, filters.read(part), nothing)
 
 
 def places_by_group(places: Collection[Place], count: int) -> list[list[Place]]:
     """Return the files of each of `count` file groups, in the order of their keys."""
     by_key = {bloom_filter_key(*place): place for place in places}
-    names = sorted(by_key)
-    found: list[list[Place]] = [[] for _ in range(count)]
-    if names:
-        for name, number in zip(names, file_group_index(pa.array(names, pa.string()), count).tolist(), strict=True):
-            found[number].append(by_key[name])
-    return found
+    keys = pa.array(sorted(by_key), pa.string())
+    return [[by_key[key] for key in keys.filter(mask).to_pylist()] for mask in file_group_masks(keys, count)]
 
 
 def _parts(places: Sequence[Place], filters: FilterStash) -> Iterator[list[Place]]:
