@@ -77,11 +77,11 @@ class PartitionBuild(Protocol):
 class PartitionKind:
     """One kind of metadata partition, for the partition `name` of one table. Picklable, as tasks contain it.
 
-    This class is the base of the kinds: a kind without a build, without settings, whose rows the caller makes.
+    This class is the base of the kinds: a kind without a build, without settings, whose rows tasks write.
     """
 
     name: str
-    """Name of the partition and of its folder. A kind with several partitions in a table gets it as argument."""
+    """Name of the partition and of its folder."""
     file_id_prefix: str
     """Prefix of the file ids of its file groups."""
     content_field: str = ""
@@ -177,7 +177,7 @@ class PartitionKind:
         `visible` are the instants of the metadata table that readers see. A kind with large rows returns an iterator,
         and several deltas for a file group: each of them becomes a log file.
         """
-        return changes.deltas_of(self.name)
+        return ()
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
         """Merge a file slice into the keys (ascending by UTF-8 bytes) and values of its next base file.
