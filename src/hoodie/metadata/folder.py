@@ -129,14 +129,6 @@ class MetadataFolder:
         """Return the time by which instants are ordered: as `TableView.order_time`."""
         return instant.requested_time if self.names_base_instants else instant.completion_time or ""
 
-    def service_time(self, code: str, timeline: Timeline) -> str | None:
-        """Return the instant of a service in version 6: the last delta commit and the code; None in later versions."""
-        if not self.names_base_instants:
-            return None
-        deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
-        last = deltas.latest()
-        return None if last is None else f"{last.requested_time}{code}"
-
     def request(self, requested_time: str, action: Action, content: bytes = b"") -> None:
         """Create the requested file."""
         create_requested(self.store, self.layout, requested_time, action, content, folder=METADATA_HOODIE_FOLDER)

@@ -191,14 +191,10 @@ class MetadataTable:
             ServiceContext(
                 folder=self._folder,
                 kinds=kinds,
-                clock=table.clock,
-                create_last=table.create_last,
-                data_timeline=table.timeline,
+                table=table,
                 metadata_timeline=timeline,
                 limits=ServiceLimits.of(config.raw),
-                engine_for=table.engine_for,
                 unfinished=frozenset(config.metadata_partitions_inflight),
-                fence=table,
             )
         )
         visible = visible_instants(timeline, table.timeline)

@@ -61,7 +61,7 @@ def archive_if_due(context: ServiceContext) -> bool:
         instants,
         folder=METADATA_HOODIE_FOLDER,
         archive_name=folder.archive_name,
-        fence=context.fence,
+        fence=context.table,
     )
     return True
 
@@ -109,7 +109,7 @@ def _is_due(context: ServiceContext, commits: Sequence[Instant]) -> bool:
 
 def _data_bounds(context: ServiceContext, commits: Sequence[Instant]) -> list[str]:
     """Return requested times from which on the data table needs the instants; at least one time."""
-    savepoints = context.data_timeline.filter(lambda instant: instant.action is Action.SAVEPOINT)
+    savepoints = context.table.timeline.filter(lambda instant: instant.action is Action.SAVEPOINT)
     bounds = [instant.requested_time for instant in savepoints]
     pending_time = context.first_pending_time()
     # The active timeline must begin before a pending instant, or its files would count as files of an archived instant.

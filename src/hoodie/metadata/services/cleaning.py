@@ -16,7 +16,6 @@ from hoodie.format.instants.service_metadata import (
     CleanMetadata,
     CleanPartitionMetadata,
 )
-from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
@@ -60,7 +59,7 @@ def clean_if_due(context: ServiceContext) -> bool:
     plan = _plan(context, earliest)
     if plan is None:
         return False
-    requested_time = context.folder.service_time(_CODE, context.metadata_timeline) or context.next_time()
+    requested_time = context.service_time(_CODE)
     content = plan.to_bytes()
     context.folder.request(requested_time, Action.CLEAN, content)
     _begin(context, requested_time, content)
@@ -157,7 +156,7 @@ def _is_due(context: ServiceContext, earliest: Instant) -> bool:
 def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
     """Plan the files to delete; None if there are no such files."""
     folder, timeline = context.folder, context.metadata_timeline
-    listed = {name: _names(folder, name) for name in sorted(context.finished_kinds)}
+    listed = {name: folder.store.names(partition_folder(name)) for name in sorted(context.finished_kinds)}
     archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))
     paths: dict[str, tuple[CleanFileInfo, ...]] = {}
     for partition, names in listed.items():
@@ -187,10 +186,6 @@ def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
     )
 
 
-def _names(folder: MetadataFolder, partition: str) -> list[str]:
-    return [info.name for info in folder.store.list(partition_folder(partition))]
-
-
 def _archived_instants(listed: Collection[Sequence[str]], timeline: Timeline) -> set[str]:
     """Return the instants of log files that are older than the active timeline."""
     start = timeline.start or ""
@@ -201,10 +196,9 @@ def _archived_instants(listed: Collection[Sequence[str]], timeline: Timeline) ->
 def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) -> None:
     """Delete the files, then complete the instant. Files that do not exist any more are skipped."""
     started = time.monotonic()
-    folder = context.folder
     deleted: dict[str, tuple[str, ...]] = {}
     for partition, name in _files_of(plan):
-        folder.store.delete(f"{partition_folder(partition)}/{name}")
+        context.folder.store.delete(f"{partition_folder(partition)}/{name}")
         deleted[partition] = (*deleted.get(partition, ()), name)
     earliest = plan.earliest_instant_to_retain
     done = CleanMetadata(
@@ -224,13 +218,7 @@ def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) ->
         },
         extra_metadata=plan.extra_metadata,
     )
-    folder.complete(
-        requested_time,
-        Action.CLEAN,
-        done.to_bytes(),
-        completion_time=context.next_time(),
-        create_last=context.create_last,
-    )
+    context.complete(requested_time, Action.CLEAN, done.to_bytes())
 
 
 def _files_of(plan: CleanerPlan) -> Iterator[tuple[str, str]]:

@@ -78,12 +78,10 @@ def compact_if_due(context: ServiceContext) -> bool:
     """
     if not is_compaction_due(context):
         return False
-    plan = _plan(
-        context.folder, context.finished_kinds, visible_instants(context.metadata_timeline, context.data_timeline)
-    )
+    plan = _plan(context.folder, context.finished_kinds, context.visible)
     if not plan.operations:
         return False
-    requested_time = context.folder.service_time(_CODE, context.metadata_timeline) or context.next_time()
+    requested_time = context.service_time(_CODE)
     context.folder.request(requested_time, Action.COMPACTION, plan.to_bytes())
     _execute(context, plan, requested_time)
     return True
@@ -106,7 +104,7 @@ def is_compaction_due(context: ServiceContext) -> bool:
     deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
     if context.folder.names_base_instants and _is_older_pending(context, deltas):
         return False
-    return len(visible_instants(deltas, context.data_timeline)) == len(deltas)
+    return len(visible_instants(deltas, context.table.timeline)) == len(deltas)
 
 
 def _is_older_pending(context: ServiceContext, deltas: Timeline) -> bool:
@@ -114,7 +112,7 @@ def _is_older_pending(context: ServiceContext, deltas: Timeline) -> bool:
 
     Its log files would be named by a compaction with a later time than its own.
     """
-    last, pending = deltas.latest(), context.data_timeline.pending().instants
+    last, pending = deltas.latest(), context.table.timeline.pending().instants
     return last is not None and any(found.requested_time < last.requested_time for found in pending)
 
 
@@ -192,8 +190,7 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
     folder = context.folder
     folder.begin(requested_time, Action.COMPACTION)
     kinds = context.finished_kinds
-    visible = visible_instants(context.metadata_timeline, context.data_timeline)
-    counted = CountedInstants.of(visible) if folder.names_base_instants else None
+    counted = CountedInstants.of(context.visible) if folder.names_base_instants else None
     # A plan of the JVM may contain partitions that were dropped since, or are being built.
     tasks = [
         CompactionTask(
@@ -207,16 +204,10 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
         for operation in plan.operations
         if operation.partition_path in kinds
     ]
-    engine = context.engine_for(sum(map(work_bytes, plan.operations)))
+    engine = context.table.engine_for(sum(map(work_bytes, plan.operations)))
     stats = engine.run(_task_on(engine, folder.store), tasks)
     done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
-    folder.complete(
-        requested_time,
-        Action.COMPACTION,
-        done.to_bytes(folder.config.version),
-        completion_time=context.next_time(),
-        create_last=context.create_last,
-    )
+    context.complete(requested_time, Action.COMPACTION, done.to_bytes(folder.config.version))
 
 
 def _task_on(engine: Engine, store: Store) -> Callable[[CompactionTask, TaskContext], WriteStat]:
