@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
@@ -18,7 +19,7 @@ from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import new_metadata_table_config
 from hoodie.metadata.data_table import DataTable
-from hoodie.metadata.definitions import drop_definitions, write_definition, write_definitions
+from hoodie.metadata.definitions import drop_definitions, write_definitions
 from hoodie.metadata.delta_commit import base_to_write, initial_log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.instants import FIRST_FILL_CODE, build_time
@@ -34,7 +35,6 @@ from hoodie.metadata.paths import (
 from hoodie.storage import Store, ask, together
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline
 
-_FIRST_INITIAL_TIME = 0
 _INSTANT_DIGITS = 17
 _INITIAL_PREFIX = "0" * 14
 
@@ -110,11 +110,11 @@ class _Filling:
         return cls(requested_time, first, [begin, *logs], _filled(folder, [stat for stat, _ in bases]))
 
 
-def _fill_times(folder: MetadataFolder, count: int, table: DataTable, timeline: Timeline) -> list[str]:
+def _fill_times(folder: MetadataFolder, wanted: int, table: DataTable, timeline: Timeline) -> list[str]:
     """Return the instants that fill new partitions."""
     times: list[str] = []
     known = timeline
-    while len(times) < count:
+    while len(times) < wanted:
         if folder.names_base_instants:
             times.append(initial_time_by_code(known, table.timeline))
         else:
@@ -146,10 +146,8 @@ def initial_time_by_code(metadata_timeline: Timeline, data_timeline: Timeline) -
 
 def next_initial_time(metadata_timeline: Timeline) -> str:
     """Return the instant that fills a new partition: the first unused counter of 17 digits."""
-    counter = _FIRST_INITIAL_TIME
-    while metadata_timeline.get(text := f"{counter:0{_INSTANT_DIGITS}d}") is not None:
-        counter += 1
-    return text
+    counters = (f"{counter:0{_INSTANT_DIGITS}d}" for counter in count())
+    return next(found for found in counters if metadata_timeline.get(found) is None)
 
 
 def file_group_files(
@@ -232,7 +230,7 @@ def commit_build(
     if folder.store.head(f"{partition_folder(kind.name)}/{PARTITION_METADATA_NAME}") is None:
         create_partition_file(folder.store, kind.name, built_at, now=datetime.now(UTC))
     if kind.definition is not None:
-        write_definition(folder.store, kind.name, kind.definition)
+        write_definitions(folder.store, {kind.name: kind.definition})
     # Another process may have taken the build over and completed it: its instant must stay.
     table.ensure_held()
     timeline = folder.timeline()

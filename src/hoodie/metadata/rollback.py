@@ -57,10 +57,10 @@ def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, t
     timeline = folder.timeline()
     if folder.names_base_instants:
         rollback_time = f"{rollback_time}{_ROLLBACK_CODE}"
-    if _is_rolled_back(timeline, rollback_time):
+    begun = timeline.get(rollback_time, Action.ROLLBACK)
+    if begun is not None and begun.is_completed:
         return
     target = timeline.get(target_time, Action.DELTA_COMMIT)
-    begun = timeline.get(rollback_time, Action.ROLLBACK)
     if target is None and begun is None:
         _check_not_archived(folder, timeline, target_time)
         discard(folder, target_time)
@@ -92,15 +92,9 @@ def discard(folder: MetadataFolder, target_time: str) -> None:
         folder.store.delete(info.path)
 
 
-def _is_rolled_back(timeline: Timeline, rollback_time: str) -> bool:
-    found = timeline.get(rollback_time, Action.ROLLBACK)
-    return found is not None and found.is_completed
-
-
 def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time: str) -> None:
     """Refuse an archived target. Only an instant older than the last compaction needs a read of the archive."""
-    compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
-    last = compactions.latest()
+    last = _last_compaction(timeline)
     if last is not None and target_time < last.requested_time and folder.archive().completion_times({target_time}):
         raise UnsupportedError(
             f"instant {target_time} is on the metadata table's archived timeline and cannot be rolled back: "
@@ -109,15 +103,16 @@ def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time:
 
 
 def _check_not_compacted(folder: MetadataFolder, timeline: Timeline, target: Instant) -> None:
-    if not target.is_completed:
-        return
-    compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
-    last = compactions.latest()
+    last = _last_compaction(timeline) if target.is_completed else None
     if last is not None and folder.order_time(target) < last.requested_time:
         raise UnsupportedError(
             f"instant {target.requested_time} is part of the metadata table's compaction {last.requested_time} and "
             f"cannot be rolled back: {REBUILD_ADVICE}"
         )
+
+
+def _last_compaction(timeline: Timeline) -> Instant | None:
+    return timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT).latest()
 
 
 def _begin(folder: MetadataFolder, target_time: str, rollback_time: str, begun: Instant | None) -> RollbackPlan:

@@ -50,6 +50,7 @@ class BloomFiltersKind(PartitionKind):
 
     name = BLOOM_FILTERS
     file_id_prefix = "bloom-filters-"
+    groups_option = indexes.BLOOM_FILTERS_FILE_GROUPS
     content_field = FILTER_FIELD
     subject = "bloom filters"
     switch = indexes.BLOOM_FILTERS_ENABLE
@@ -62,10 +63,6 @@ class BloomFiltersKind(PartitionKind):
         f"{indexes.BLOOM_FILTERS_ENABLE.key}=true adds bloom filters to the metadata of a table without rows only, and "
         'this table has rows: build them with t.index.build("bloom_filters")'
     )
-
-    def file_groups(self, properties: Mapping[str, str]) -> int:
-        """Return the number that the properties ask for."""
-        return indexes.BLOOM_FILTERS_FILE_GROUPS.get(properties)
 
     def collect_ahead(self, table: DataTable, commit: CommitMetadata, held: ExitStack) -> FilterStash:
         """Read the filters of the commit's base files, if the table has the partition. Each footer is read once.
@@ -225,7 +222,7 @@ class _FiltersBuild:
             file_id = file_id_of(kind.file_id_prefix, number)
             self._written[number] = (
                 places,
-                write_base(table.store, kind.name, file_id, keys, values, built_at, again=True),
+                write_base(table.store, kind.name, file_id, keys, values, built_at),
             )
         return [stat for _, stat in self._written.values()]
 

@@ -27,7 +27,7 @@ from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
-from hoodie.metadata.definitions import read_definition, write_definition
+from hoodie.metadata.definitions import read_definition, write_definitions
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.partition_kind import Comparison, PartitionKind
 from hoodie.metadata.kinds.statistics import (
@@ -59,6 +59,7 @@ class ColumnStatsKind(StatisticsKind):
     """Whether an index definition names the columns; readers of version 6 expect all columns."""
     name = COLUMN_STATS
     file_id_prefix = "col-stats-"
+    groups_option = indexes.COLUMN_STATS_FILE_GROUPS
     subject = "column statistics"
     switch = indexes.COLUMN_STATS_ENABLE
     readers_need_definition = True
@@ -86,10 +87,6 @@ class ColumnStatsKind(StatisticsKind):
             "indexOptions": {},
             "version": _TYPED if self.is_typed else _UNTYPED,
         }
-
-    def file_groups(self, properties: Mapping[str, str]) -> int:
-        """Return the number that the properties ask for."""
-        return indexes.COLUMN_STATS_FILE_GROUPS.get(properties)
 
     def wanted(self, table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind | None:
         """Return the kind with the columns that the options choose (see `PartitionKind.wanted`)."""
@@ -358,4 +355,4 @@ def _define(table: DataTable, stored: tuple[str, ...], columns: tuple[str, ...])
         table.ensure_held()
         definition = ColumnStatsKind((*stored, *new), table.config.version.has_typed_statistics).definition
         assert definition is not None
-        write_definition(table.store, COLUMN_STATS, definition)
+        write_definitions(table.store, {COLUMN_STATS: definition})

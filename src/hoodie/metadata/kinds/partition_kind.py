@@ -84,6 +84,8 @@ class PartitionKind:
     """Name of the partition and of its folder."""
     file_id_prefix: str
     """Prefix of the file ids of its file groups."""
+    groups_option: Option[int]
+    """The option with the number of its file groups, for `file_groups`."""
     content_field: str = ""
     """The field of a metadata record that holds the content of its rows, for `compact`."""
     subject: str = ""
@@ -118,7 +120,7 @@ class PartitionKind:
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number of file groups of a new partition, in a table with these properties."""
-        raise NotImplementedError
+        return self.groups_option.get(properties)
 
     def is_written_in(self, version: TableVersion) -> bool:
         """Return whether tables of this version have the partition."""

@@ -8,7 +8,7 @@ to the partition.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -49,15 +49,12 @@ class PartitionStatsKind(StatisticsKind):
 
     name = PARTITION_STATS
     file_id_prefix = "partition-stats-"
+    groups_option = indexes.PARTITION_STATS_FILE_GROUPS
     switch = indexes.PARTITION_STATS_ENABLE
     leader = COLUMN_STATS
     record_type = RecordType.PARTITION_STATS
     repeats_rows = False
     too_narrow = "range of a partition that does not cover its files"
-
-    def file_groups(self, properties: Mapping[str, str]) -> int:
-        """Return the number that the properties ask for."""
-        return indexes.PARTITION_STATS_FILE_GROUPS.get(properties)
 
     def fits(self, table: DataTable) -> bool:
         """Return whether the table has partitions, and a version with this kind."""

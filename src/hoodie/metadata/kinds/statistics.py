@@ -165,7 +165,7 @@ class StatisticsBuild:
         count = kind.file_groups(table.config.raw)
         groups = _grouped_rows(one.rows_of_ranges(self.ranges), one.record_type, count, table.config.version)
         return [
-            write_base(table.store, kind.name, file_id_of(kind.file_id_prefix, number), *group, built_at, again=True)
+            write_base(table.store, kind.name, file_id_of(kind.file_id_prefix, number), *group, built_at)
             for number, group in enumerate(groups)
         ]
 
