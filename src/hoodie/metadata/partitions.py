@@ -12,19 +12,17 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
-from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import new_metadata_table_config
 from hoodie.metadata.data_table import DataTable
-from hoodie.metadata.definitions import drop_definitions, write_definitions
+from hoodie.metadata.definitions import write_definitions
 from hoodie.metadata.delta_commit import base_to_write, initial_log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.instants import FIRST_FILL_CODE, build_time
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.kinds.registry import KindRegistry
 from hoodie.metadata.paths import (
     INDEX_DEFINITIONS,
     METADATA_FOLDER,
@@ -170,15 +168,6 @@ def create_partition_file(store: Store, partition: str, requested_time: str, *, 
     store.create(f"{partition_folder(partition)}/{PARTITION_METADATA_NAME}", metadata.to_bytes(now))
 
 
-def drop_partitions(store: Store, names: Collection[str], kinds: KindRegistry) -> None:
-    """Delete partitions and their index definitions; delete the whole metadata table if one of them is required."""
-    for name in sorted(names):
-        store.delete_folder(partition_folder(name))
-    if any(kind.name in names for kind in kinds.required):
-        store.delete_folder(METADATA_FOLDER)
-    drop_definitions(store, names)
-
-
 def _filled(folder: MetadataFolder, stats: Sequence[WriteStat]) -> bytes:
     """Return the content of the completed instant that fills a partition with the base files of `stats`."""
     return commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(folder.config.version)
@@ -198,29 +187,12 @@ def complete_filling(
 
 
 _ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN})
-
-
-def check_no_service_pending(folder: MetadataFolder) -> None:
-    """Refuse to exchange a partition while a service of the metadata table is pending: it reads its file groups.
-
-    Raises: CommitConflictError.
-    """
-    for instant in folder.timeline().pending():
-        if instant.action in _SERVICES:
-            raise CommitConflictError(
-                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the file groups "
-                "that the build replaces; write to the table to finish it, then run the build again"
-            )
 
 
 def commit_build(
     folder: MetadataFolder, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: DataTable
 ) -> None:
-    """Make the files of a build the partition; files of other instants are deleted. Safe to repeat after a crash.
-
-    `stats` are the write statistics of the build's files.
-    """
+    """Make the files of a build the partition: see `MetadataTable.commit_build`."""
     table.ensure_held()
     for path, instant_time in _files(folder, kind):
         # Files that running writers prepared for the replaced file groups are deleted too.
@@ -239,12 +211,6 @@ def commit_build(
     folder.request(built_at, Action.DELTA_COMMIT)
     folder.begin(built_at, Action.DELTA_COMMIT)
     complete_filling(folder, built_at, _filled(folder, stats), timeline, table)
-
-
-def has_build(folder: MetadataFolder, built_at: str) -> bool:
-    """Return whether the instant of a build is completed."""
-    found = folder.timeline().get(built_at, Action.DELTA_COMMIT)
-    return found is not None and found.is_completed
 
 
 def undo_build(folder: MetadataFolder, kind: PartitionKind, built_at: str, *, is_in_use: bool) -> None:

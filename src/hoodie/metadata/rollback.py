@@ -16,10 +16,10 @@ _ROLLBACK_CODE = "006"
 
 
 def can_roll_back(folder: MetadataFolder, target_time: str, *, was_completed: bool) -> bool:
-    """Return whether a rollback removes all rows of a data instant: no base file or folded log file holds them.
+    """Return whether no base file or folded log file holds rows of a data instant: see `MetadataTable.can_roll_back`.
 
-    `was_completed`: the data instant is completed. If it has no delta commit then, the delta commit is archived, or a
-    partition was filled later, from the files of the data table.
+    If a completed data instant has no delta commit, the delta commit is archived, or a partition was filled later, from
+    the files of the data table.
     """
     timeline = folder.timeline()
     target = timeline.get(target_time, Action.DELTA_COMMIT)
@@ -45,14 +45,9 @@ def _may_hold(folder: MetadataFolder, instant: Instant, written: str) -> bool:
 
 
 def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, table: DataTable) -> None:
-    """Roll back the delta commit `target_time` with the rollback instant `rollback_time`.
+    """Roll back the delta commit `target_time` with the rollback instant `rollback_time`: see `MetadataTable.rollback`.
 
-    If the target is not on the timeline, log files that tasks wrote before its delta commit are deleted, without a
-    rollback instant. Safe to repeat after an interruption, with the same rollback instant or with a later one, as the
-    JVM does.
-
-    Raises:
-        UnsupportedError: the target was compacted into a base file; the metadata table must be built anew.
+    Safe to repeat with the same rollback instant or with a later one, as the JVM does.
     """
     timeline = folder.timeline()
     if folder.names_base_instants:

@@ -18,6 +18,7 @@ from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
+from hoodie.metadata.definitions import drop_definitions
 from hoodie.metadata.delta_commit import write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, is_build, is_of_data_table, visible_instants
@@ -26,16 +27,13 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.memory import FolderMemory
 from hoodie.metadata.partitions import (
-    check_no_service_pending,
     clear_metadata_table,
     commit_build,
     create_metadata_properties,
-    drop_partitions,
     fill_partitions,
-    has_build,
     undo_build,
 )
-from hoodie.metadata.paths import metadata_layout, partition_folder
+from hoodie.metadata.paths import METADATA_FOLDER, metadata_layout, partition_folder
 from hoodie.metadata.rollback import can_roll_back, discard, roll_back
 from hoodie.metadata.services.archiving import archive_if_due
 from hoodie.metadata.services.cleaning import clean_if_due, finish_clean
@@ -270,14 +268,24 @@ class MetadataTable:
         Raises:
             CorruptFileError: the index definitions do not parse.
         """
-        drop_partitions(self._folder.store, names, self._kinds)
+        store = self._folder.store
+        for name in sorted(names):
+            store.delete_folder(partition_folder(name))
+        if any(kind.name in names for kind in self._kinds.required):
+            store.delete_folder(METADATA_FOLDER)
+        drop_definitions(store, names)
 
     def check_no_service_pending(self) -> None:
         """Refuse to exchange a partition while a service of the metadata table is pending: it reads its file groups.
 
         Raises: CommitConflictError.
         """
-        check_no_service_pending(self._folder)
+        for instant in self._folder.timeline().pending():
+            if instant.action in _SERVICES:
+                raise CommitConflictError(
+                    f"the metadata table of {self._folder.store.uri('')} has a pending {instant}, which works on the "
+                    "file groups that the build replaces; write to the table to finish it, then run the build again"
+                )
 
     def commit_build(self, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: DataTable) -> None:
         """Make the files of a build the partition, under the table's lock; files of other instants are deleted.
@@ -289,7 +297,8 @@ class MetadataTable:
 
     def has_build(self, built_at: str) -> bool:
         """Return whether the instant of a build is completed."""
-        return has_build(self._folder, built_at)
+        found = self._folder.timeline().get(built_at, Action.DELTA_COMMIT)
+        return found is not None and found.is_completed
 
     def undo_build(self, kind: PartitionKind, built_at: str, table: DataTable) -> None:
         """Delete the instant and the files of a build, under the lock; a partition in use keeps its other files."""
@@ -297,6 +306,7 @@ class MetadataTable:
         undo_build(self._folder, kind, built_at, is_in_use=kind.name in table.config.metadata_partitions)
 
 
+_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN})
 _WITHOUT_DELTA = (Action.SAVEPOINT, Action.INDEXING)
 
 

@@ -6,11 +6,11 @@ commit would grow with the number of earlier commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hoodie.engine import Engine, LocalEngine, TaskContext
+from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.compaction_operation import LOG_BYTES, operation_of, slice_of, work_bytes
 from hoodie.files.slices import CountedInstants
 from hoodie.format.filenames import name_of
@@ -55,7 +55,8 @@ def finish_compaction(context: ServiceContext) -> bool:
     log_compactions = [found for found in context.metadata_timeline.pending() if found.action is Action.LOG_COMPACTION]
     for found in log_compactions:
         context.folder.undo(found.requested_time, Action.LOG_COMPACTION)
-    pending = _pending_compaction(context.metadata_timeline)
+    compactions = (found for found in context.metadata_timeline.pending() if found.action is Action.COMPACTION)
+    pending = next(compactions, None)
     if pending is None:
         return bool(log_compactions)
     plan = _stored_plan(context.folder, pending)
@@ -116,11 +117,6 @@ def _is_older_pending(context: ServiceContext, deltas: Timeline) -> bool:
     return last is not None and any(found.requested_time < last.requested_time for found in pending)
 
 
-def _pending_compaction(metadata_timeline: Timeline) -> Instant | None:
-    pending = metadata_timeline.filter(lambda instant: instant.action is Action.COMPACTION and not instant.is_completed)
-    return pending.instants[0] if pending.instants else None
-
-
 def _stored_plan(folder: MetadataFolder, pending: Instant) -> CompactionPlan | None:
     """Return the plan of a pending compaction; None if its writer stopped before it stored the plan."""
     content = read_instant(folder.store, folder.layout, pending, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
@@ -142,7 +138,7 @@ def missing_files(folder: MetadataFolder) -> Iterator[tuple[Instant, str]]:
         for operation in operations:
             for path in filter(None, (operation.data_file_path, *operation.delta_file_paths)):
                 if name_of(path) not in names[operation.partition_path]:
-                    yield found, f"{partition_folder(operation.partition_path)}/{path.rpartition('/')[2]}"
+                    yield found, f"{partition_folder(operation.partition_path)}/{name_of(path)}"
 
 
 def _clear_attempt(context: ServiceContext, plan: CompactionPlan, requested_time: str) -> None:
@@ -205,14 +201,11 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
         if operation.partition_path in kinds
     ]
     engine = context.table.engine_for(sum(map(work_bytes, plan.operations)))
-    stats = engine.run(_task_on(engine, folder.store), tasks)
+    # Threads of this process share the store; workers of other engines open one.
+    shared = folder.store if isinstance(engine, LocalEngine) else None
+    stats = engine.run(partial(compact_file_group, store=shared), tasks)
     done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
     context.complete(requested_time, Action.COMPACTION, done.to_bytes(folder.config.version))
-
-
-def _task_on(engine: Engine, store: Store) -> Callable[[CompactionTask, TaskContext], WriteStat]:
-    """Return the task function: threads of this process share `store`; workers of other engines open a store."""
-    return partial(compact_file_group, store=store) if isinstance(engine, LocalEngine) else compact_file_group
 
 
 def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Store | None = None) -> WriteStat:
@@ -221,9 +214,8 @@ def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Sto
     Memory: a few times the file slice's keys and values.
     """
     store = store or open_store(task.store)
-    operation = task.operation
-    partition = operation.partition_path
-    file_slice = replace(slice_of(operation, partition_folder(operation.partition_path)), counted=task.counted)
+    operation, partition = task.operation, task.operation.partition_path
+    file_slice = replace(slice_of(operation, partition_folder(partition)), counted=task.counted)
     content = SliceReader(store, task.version).read_once(file_slice)
     name = base_name(operation.file_id, task.requested_time)
     keys, values = task.kind.compact(content, file_name=name)
