@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from hoodie.errors import StorageError, UnsupportedError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
-from hoodie.storage.disk import Disk, SystemDisk, explanation, is_unsupported
+from hoodie.storage.disk import Disk, explanation, is_unsupported
 from hoodie.storage.links import LinkGuard
 from hoodie.storage.paths import (
     TEMPORARY_PREFIX,
@@ -79,7 +79,7 @@ class LocalStore:
         self._links = LinkGuard(self._root)
         self._durable = durable
         self._spec = StoreSpec(self._root, ((DURABLE, "true"),) if durable else ())
-        self._disk: Disk = disk or SystemDisk()
+        self._disk = disk or Disk()
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r}{', durable=True' if self._durable else ''})"
