@@ -13,7 +13,7 @@ from hoodie.config import concurrency
 from hoodie.errors import UnsupportedError
 from hoodie.storage import FileInfo, ask, forget_answers
 from hoodie.timeline.locks.holder import Holder, HolderWatch
-from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.timeline.locks.provider import LockProvider, LockSite, Refusal
 from hoodie.timeline.owner import OWNER_BYTES_MAX, Owner
 
 NAME = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
@@ -24,7 +24,7 @@ _TAKEOVER_PREFIX = "takeover-"
 _TAKEOVERS_DEEP_MAX = 8
 
 
-class FileSystemLock:
+class FileSystemLock(LockProvider):
     """One writer's access to `.hoodie/lock` (see `LockProvider`).
 
     `take` removes the lock of a writer that is certainly dead at once: its process on this machine ended, this machine
@@ -43,13 +43,9 @@ class FileSystemLock:
         self._site = site
         self._store = site.store
         self._path = f"{site.folder}/{FILE_NAME}"
+        self.place = self._store.uri(self._path)
         self._watch = HolderWatch(site.monotonic_ms)
         self.renew_seconds = site.options.lease_ms / _RENEWALS_PER_LEASE / 1000
-
-    @property
-    def place(self) -> str:
-        """Return the URI of the lock file."""
-        return self._store.uri(self._path)
 
     def take(self, owner: Owner) -> Refusal | None:
         """Make one attempt to create the file."""
@@ -84,11 +80,9 @@ class FileSystemLock:
         return found is not None and found.token == owner.token
 
     def ask(self) -> None:
-        """Send the request of the next `is_held`."""
         ask(self._store, (f"range 0 {OWNER_BYTES_MAX + 1}", self._path))
 
     def forget(self) -> None:
-        """Forget the answers about the file."""
         forget_answers(self._path)
 
     def renew(self, owner: Owner) -> bool:
@@ -102,9 +96,6 @@ class FileSystemLock:
             with suppress(Exception):
                 self._store.delete(self._path)
         return is_held
-
-    def abandon(self) -> None:
-        """Do nothing: the next writer sees that the holder was deleted."""
 
     def may_remove(self, path: str, holder: Holder) -> bool:
         """Return whether the writer of a lock or takeover file is dead, or has lost its right to it."""
