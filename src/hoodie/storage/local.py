@@ -12,7 +12,7 @@ import errno
 import functools
 import os
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import compress
 from operator import attrgetter
 from typing import Any, TypeVar, cast
@@ -61,7 +61,7 @@ def _explained(method: _Method) -> _Method:
     return cast(_Method, call)
 
 
-class LocalStore:
+class LocalStore(Store):
     """A table's folder on a local file system (see `Store`).
 
     It uses no object-store library: such libraries percent-encode names, and Hudi stores names without encoding. No
@@ -228,10 +228,6 @@ class LocalStore:
         self._delete_sidecar(target)
         if self._unlink(target) and self._syncs(path) and not path.startswith("."):
             self._disk.sync_folder(os.path.dirname(target))
-
-    def delete_all(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self.delete(path)
 
     @_explained
     def delete_folder(self, folder: str) -> None:

@@ -67,11 +67,9 @@ class Fence(Protocol):
 
     def ensure_held(self) -> None:
         """Raise CommitConflictError if the lock was lost."""
-        ...
 
     def create_last(self, path: str, content: bytes, /) -> None:
         """Write a file in one atomic step that fails if the lock was lost before the step."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

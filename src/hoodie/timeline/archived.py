@@ -46,33 +46,27 @@ class ArchivedTimeline(Protocol):
 
         Raises: CorruptFileError.
         """
-        ...
 
     def find(self, requested_times: Collection[str]) -> list[Instant]:
         """Return the instants with these requested times, sorted by requested time. Raises: CorruptFileError."""
-        ...
 
     def oldest_time(self) -> str:
         """Return the least requested time of the archived instants; empty if there are none. Raises: as `find`."""
-        ...
 
     def newest_time(self) -> str:
         """Return the greatest requested time of the archived instants; empty if there are none. Raises: as `find`."""
-        ...
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """Yield the contents of archived instants, in no defined order.
 
         Raises: CorruptFileError; InstantNotFoundError if one of them is not archived.
         """
-        ...
 
     def all_contents(self) -> Iterator[ArchivedInstant]:
         """Yield the contents of all archived instants, file by file; an instant may come twice.
 
         Call it under the table's lock, or writers may delete files meanwhile. Raises: CorruptFileError.
         """
-        ...
 
 
 @dataclass(slots=True)

@@ -59,19 +59,15 @@ class PartitionBuild(Protocol):
     @property
     def counts(self) -> Mapping[str, int]:
         """What was read, for the result of the build."""
-        ...
 
     def catch_up(self, table: DataTable) -> int:
         """Read the files that are new since the last call, and forget those that left; return how many were read."""
-        ...
 
     def prepare(self, table: DataTable, built_at: str) -> None:
         """Do before the lock is taken what makes `write` short."""
-        ...
 
     def write(self, table: DataTable, kind: PartitionKind, *, built_at: str) -> list[WriteStat]:
         """Write the base files of one partition; a retry writes the same files. Readers do not see them yet."""
-        ...
 
 
 class PartitionKind:
