@@ -209,16 +209,16 @@ def _of_parsed(parsed: Any) -> pa.Schema:
 
 @dataclass(slots=True)
 class _Reader:
-    """Converts Avro types to Arrow types; stores the named types that it has read."""
+    """Converts Avro types of a checked schema to Arrow types; stores the named types that it has read."""
 
-    named: dict[str, pa.DataType | None] = field(default_factory=dict)
+    named: dict[str, pa.DataType] = field(default_factory=dict)
 
     def read(self, avro: Any, *, namespace: str, path: str) -> tuple[pa.DataType, bool]:
         """Return the Arrow type and whether null is allowed."""
         if isinstance(avro, list):
             return self._union(avro, namespace, path)
         if isinstance(avro, str):
-            return _PRIMITIVES.get(avro) or self._reference(avro, namespace, path), False
+            return _PRIMITIVES.get(avro) or self._reference(avro, namespace), False
         kind = avro.get("type")
         if isinstance(kind, dict | list):
             return self.read(kind, namespace=namespace, path=path)
@@ -233,7 +233,7 @@ class _Reader:
         if avro.get("logicalType") == "decimal":
             return _decimal(avro, path), False
         logical = _LOGICAL.get((kind, avro.get("logicalType", "")))
-        return logical or _PRIMITIVES.get(kind) or self._reference(kind, namespace, path), False
+        return logical or _PRIMITIVES.get(kind) or self._reference(kind, namespace), False
 
     def _union(self, branches: list[Any], namespace: str, path: str) -> tuple[pa.DataType, bool]:
         others = [branch for branch in branches if branch != "null"]
@@ -249,7 +249,6 @@ class _Reader:
         own = avro.get("namespace")
         space = name.rpartition(".")[0] if "." in name else namespace if own is None else own
         full_name = name if "." in name else f"{space}.{name}".lstrip(".")
-        self.named[full_name] = None
         data_type: pa.DataType
         if kind == "enum":
             data_type = pa.string()
@@ -267,13 +266,9 @@ class _Reader:
         metadata = {DOC: doc.encode()} if isinstance(doc, str) and doc else None
         return pa.field(avro["name"], data_type, nullable=nullable, metadata=metadata)
 
-    def _reference(self, name: Any, namespace: str, path: str) -> pa.DataType:
-        full_name = name if "." in str(name) else f"{namespace}.{name}".lstrip(".")
-        found = self.named.get(full_name) or self.named.get(str(name))
-        if found is not None:
-            return found
-        problem = "contains itself" if full_name in self.named else "is not a known Avro type"
-        raise UnsupportedError(f"column {path!r}: {name!r} {problem}")
+    def _reference(self, name: str, namespace: str) -> pa.DataType:
+        full_name = name if "." in name else f"{namespace}.{name}".lstrip(".")
+        return self.named.get(full_name) or self.named[name]
 
 
 def _decimal(avro: Mapping[str, Any], path: str) -> pa.DataType:

@@ -148,10 +148,10 @@ def _fixed(layout: Layout, cursor: Cursor) -> pa.Array:
 
 def _enum(layout: Layout, cursor: Cursor) -> pa.Array:
     found = cursor.read_varints()
-    unknown = (found < 0) | (found >= len(layout.names))
+    unknown = (found < 0) | (found >= len(layout.symbols))
     if unknown.any():
         cursor.fail("an enum has no symbol with this number", unknown)
-    return pa.array(layout.names, pa.string()).take(pa.array(found))
+    return pa.array(layout.symbols, pa.string()).take(pa.array(found))
 
 
 def _decimal_bytes(layout: Layout, cursor: Cursor) -> pa.Array:

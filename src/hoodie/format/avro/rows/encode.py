@@ -152,7 +152,7 @@ def _wide(present: Present, width: int) -> Present:
 
 def _enum(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     array = _masked(array, present)
-    numbers = pc.index_in(array, pa.array(layout.names, pa.string()))
+    numbers = pc.index_in(array, pa.array(layout.symbols, pa.string()))
     if numbers.null_count != array.null_count:
         raise SchemaMismatchError(f"column {layout.path!r} has a value that is not a symbol of its enum")
     out.add_varints(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.int64), present)
