@@ -17,14 +17,13 @@ import pyarrow as pa
 
 from hoodie.config.patterns import check_pattern, is_found
 from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.format.hashes.java_hash import hash_ranges, java_hash
+from hoodie.format.hashes.java_hash import hash_ranges, java_hash, text_chunks
 from hoodie.format.json_text import parse_json_object
 
 BUCKET_FOLDER: Final = ".hoodie/.bucket_index"
 HASHING_CONFIG_FOLDER: Final = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
 CONSISTENT_HASHING_FOLDER: Final = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
 HASHING_CONFIG_SUFFIX: Final = ".hashing_config"
-_CHUNK_BYTES = 1024 * 1024
 _COMMA, _COLON = ord(","), ord(":")
 _NULL, _EMPTY = b"__null__", b"__empty__"
 Places = npt.NDArray[np.int64]
@@ -94,15 +93,9 @@ def bucket_of_keys(keys: pa.StringArray, fields: Sequence[str], count: int) -> n
     [5, 6, 6]
     """
     hashes = np.uint32(31) + java_hash(keys).view(np.uint32)
-    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
     names = [name.encode() for name in fields]
-    first = 0
-    while first < len(keys):
-        fitting = int(np.searchsorted(offsets, offsets[first] + _CHUNK_BYTES, side="right")) - 1
-        stop = min(max(fitting, first + 1), len(keys))
-        text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
-        _hash_composite(text, offsets[first : stop + 1] - offsets[first], names, hashes[first:stop])
-        first = stop
+    for rows, text, offsets in text_chunks(keys):
+        _hash_composite(text, offsets, names, hashes[rows])
     buckets: npt.NDArray[np.int32] = ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(count)).astype(np.int32)
     return buckets
 

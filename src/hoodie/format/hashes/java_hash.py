@@ -5,6 +5,7 @@ docs/format/metadata.md §5.1. The hash is computed over UTF-16 code units, modu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -25,16 +26,24 @@ def java_hash(keys: pa.StringArray, *, chunk_bytes: int = _CHUNK_BYTES) -> npt.N
     >>> java_hash(pa.array(["key-000000", ""])).tolist()
     [1413236014, 0]
     """
-    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
     result = np.zeros(len(keys), np.int32)
+    for rows, text, offsets in text_chunks(keys, chunk_bytes):
+        result[rows] = _hash_chunk(text, offsets)
+    return result
+
+
+def text_chunks(
+    keys: pa.StringArray, chunk_bytes: int = _CHUNK_BYTES
+) -> Iterator[tuple[slice, memoryview, npt.NDArray[np.int64]]]:
+    """Yield the rows, the bytes and the offsets of keys: as many keys as fit `chunk_bytes`, at least one."""
+    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
     first = 0
     while first < len(keys):
         fitting = int(np.searchsorted(offsets, offsets[first] + chunk_bytes, side="right")) - 1
         stop = min(max(fitting, first + 1), len(keys))
         text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
-        result[first:stop] = _hash_chunk(text, offsets[first : stop + 1] - offsets[first])
+        yield slice(first, stop), text, offsets[first : stop + 1] - offsets[first]
         first = stop
-    return result
 
 
 def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:

@@ -222,18 +222,12 @@ class HFileReader:
         level = self._index.find(lambda level: level.between(start, stop))
         for blocks, entries in self._groups(level):
             entries.check_fixed_bytes(slice(None), path=self._path, offset=int(level.offsets[blocks.start]))
-            keys, values = entries.columns()
-            first = first_not_less(keys, start)
-            end = len(keys) if stop is None else first_not_less(keys, stop)
-            pieces.append((keys[first:end], values[first:end]))
+            pieces.append(_between(entries.columns(), start, stop))
         found = _joined(pieces)
         bounds = pa.array([start, stop or b""], pa.binary())
         if not self._is_by_java or (is_plain(bounds) and ascends(found[0])):
             return found
-        keys, values = self.entries()
-        first = first_not_less(keys, start)
-        end = len(keys) if stop is None else first_not_less(keys, stop)
-        return keys[first:end], values[first:end]
+        return _between(self.entries(), start, stop)
 
     @property
     def _is_by_java(self) -> bool:
@@ -281,6 +275,13 @@ class HFileReader:
             wrong = "the last key is not the last key that the file info stores"
         if wrong:
             raise CorruptFileError(wrong, path=self._path, offset=self._trailer.load_on_open_offset)
+
+
+def _between(columns: Columns, start: bytes, stop: bytes | None) -> Columns:
+    keys, values = columns
+    first = first_not_less(keys, start)
+    end = len(keys) if stop is None else first_not_less(keys, stop)
+    return keys[first:end], values[first:end]
 
 
 def _joined(pieces: list[Columns]) -> Columns:

@@ -247,7 +247,7 @@ def _ordering_column(branches: list[Any], where: str) -> pa.Array:
     values = [None if name is None or _is_no_ordering(name, value) else value for name, value in named]
     try:
         if kind != _ARRAY_BRANCH:
-            return _typed(kind, values)
+            return pa.array(values, _TAGGED[kind][1].arrow)
         width = max(len(value) for value in values if value is not None)
         columns = [
             _ordering_column([None if value is None else value[index] for value in values], where)
@@ -258,11 +258,6 @@ def _ordering_column(branches: list[Any], where: str) -> pa.Array:
         return pa.StructArray.from_arrays(columns, names, mask=pa.array(valid))
     except (IndexError, ValueError, OverflowError, TypeError, pa.ArrowException) as error:
         raise CorruptFileError(f"impossible ordering value: {error}", path=where) from error
-
-
-def _typed(kind: str, values: list[Any]) -> pa.Array:
-    _, layout = _TAGGED[kind]
-    return pa.array(values, layout.arrow)
 
 
 def _named(branch: Any) -> tuple[str | None, Any]:
