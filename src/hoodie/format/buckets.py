@@ -104,7 +104,8 @@ def _hash_composite(text: memoryview, offsets: Places, names: list[bytes], hashe
     """Replace the hashes of the keys that have values of hash fields by the hashes of the lists of these values."""
     data = np.frombuffer(text, np.uint8)
     marks = _Marks(np.flatnonzero(data == _COMMA), np.flatnonzero(data == _COLON))
-    has_both = (marks.commas_in(offsets) > 0) & (marks.colons_in(offsets) > 0)
+    has_both = np.diff(np.searchsorted(marks.commas, offsets)).astype(np.bool_)
+    has_both &= np.diff(np.searchsorted(marks.colons, offsets)).astype(np.bool_)
     keys = np.flatnonzero(has_both)
     here, ends = offsets[:-1][keys], offsets[1:][keys]
     lists = np.ones(len(keys), np.uint32)
@@ -128,16 +129,10 @@ class _Marks:
 
     def __init__(self, commas: Places, colons: Places) -> None:
         end = np.array([np.iinfo(np.int64).max])
-        self._commas, self._colons = np.concatenate([commas, end]), np.concatenate([colons, end])
-
-    def commas_in(self, offsets: Places) -> Places:
-        return np.diff(np.searchsorted(self._commas, offsets))
-
-    def colons_in(self, offsets: Places) -> Places:
-        return np.diff(np.searchsorted(self._colons, offsets))
+        self.commas, self.colons = np.concatenate([commas, end]), np.concatenate([colons, end])
 
     def next_colon(self, start: Places) -> Places:
-        return self._colons[np.searchsorted(self._colons, start)]
+        return self.colons[np.searchsorted(self.colons, start)]
 
     def split(self, colon: Places, end: Places) -> Places:
         """Return the end of each value that starts behind `colon`.
@@ -145,11 +140,11 @@ class _Marks:
         It is the last comma before the first colon that has a comma between it and `colon`; `end` without such a colon.
         Commas in a value, and colons before the first comma of a value, are thus part of the value.
         """
-        comma = self._commas[np.searchsorted(self._commas, colon)]
+        comma = self.commas[np.searchsorted(self.commas, colon)]
         inside = comma < end
-        later = self._colons[np.searchsorted(self._colons, np.where(inside, comma, end))]
+        later = self.colons[np.searchsorted(self.colons, np.where(inside, comma, end))]
         inside &= later < end
-        last = self._commas[np.searchsorted(self._commas, np.where(inside, later, 0)) - 1]
+        last = self.commas[np.searchsorted(self.commas, np.where(inside, later, 0)) - 1]
         return np.where(inside, last, end)
 
 

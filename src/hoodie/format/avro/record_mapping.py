@@ -91,15 +91,11 @@ class _Field:
 _FIELDS_OF: Final[dict[type, tuple[_Field, ...]]] = {}
 
 
-def _fields_of(cls: type) -> tuple[_Field, ...]:
+def _fields_of(cls: Any) -> tuple[_Field, ...]:
     """Return the fields of a class; the type hints of each class are evaluated once."""
-    found = _FIELDS_OF.get(cls)
-    if found is None:
-        found = _FIELDS_OF[cls] = _derive_fields(cls)
-    return found
-
-
-def _derive_fields(cls: Any) -> tuple[_Field, ...]:
+    known = _FIELDS_OF.get(cls)
+    if known is not None:
+        return known
     hints = get_type_hints(cls)
     found = []
     for field in dataclasses.fields(cls):
@@ -108,7 +104,7 @@ def _derive_fields(cls: Any) -> tuple[_Field, ...]:
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         name = field.metadata.get(_NAME) or _camel_case(field.name)
         found.append(_Field(field.name, name, parse, _or_none(write), is_nullable, needed))
-    return tuple(found)
+    return _FIELDS_OF.setdefault(cls, tuple(found))
 
 
 def _camel_case(name: str) -> str:

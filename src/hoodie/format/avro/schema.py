@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.safe_schema import check_schema, parse_schema
+from hoodie.format.avro.safe_schema import parse_schema
 
 META_FIELDS: Final = (
     "_hoodie_commit_time",
@@ -176,8 +176,9 @@ def _record(data_type: pa.StructType, place: _Place) -> dict[str, Any]:
     return out
 
 
-def avro_to_arrow(schema: str | Mapping[str, Any], *, path: str = "the table's schema") -> pa.Schema:
-    """Return the Arrow schema of an Avro record schema, given as JSON text or as parsed JSON.
+@lru_cache(maxsize=64)
+def avro_to_arrow(schema: str, *, path: str = "the table's schema") -> pa.Schema:
+    """Return the Arrow schema of the JSON text of an Avro record schema; each text is parsed once.
 
     Enums and uuids become strings, `fixed` becomes fixed size binary, decimals decimal128 (over bytes and over fixed).
     Unions of int and long, or of float and double, become the wider type, as in Spark. Comments become metadata of the
@@ -188,19 +189,7 @@ def avro_to_arrow(schema: str | Mapping[str, Any], *, path: str = "the table's s
         UnsupportedError: the schema is not a record, has an unknown type, a recursive type, or a union of two or more
             types besides null, or exceeds the limits of `safe_schema`.
     """
-    if isinstance(schema, str):
-        return _of_text(schema, path)
-    check_schema(schema, path=path)
-    return _of_parsed(schema)
-
-
-@lru_cache(maxsize=32)
-def _of_text(text: str, path: str) -> pa.Schema:
-    """Convert the schema of a commit. Cached: the steps of a write ask for the table's schema again and again."""
-    return _of_parsed(parse_schema(text, path=path))
-
-
-def _of_parsed(parsed: Any) -> pa.Schema:
+    parsed = parse_schema(schema, path=path)
     if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
         raise UnsupportedError(f"expected an Avro record as table schema, found {str(parsed)[:100]}")
     struct, _ = _Reader().read(parsed, namespace="", path="")

@@ -14,8 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.avro.rows import arrow_schema
-from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_to_arrow
 from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import BlockType, LogBlock
 
@@ -86,7 +85,7 @@ def cdc_block(
         "before": before,
         "after": after,
     }
-    names = arrow_schema(avro_schema).names
+    names = avro_to_arrow(avro_schema).names
     rows = pa.table({name: columns[name] for name in names})
     block = data_block(rows, instant_time=instant_time, avro_schema=avro_schema, data_format=DataFormat.AVRO)
     return replace(block, block_type=BlockType.CDC_DATA)

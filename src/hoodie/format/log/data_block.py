@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
+from hoodie.format.avro.rows import decode_rows, encode_rows
 from hoodie.format.avro.safe_schema import parse_schema
-from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name, avro_to_arrow
 from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.schema.conform import conform
@@ -107,7 +107,7 @@ def data_block(
         SchemaMismatchError: the rows do not fit the schema.
         InvalidConfigError: HFILE with null or repeated record keys.
     """
-    rows = conform(rows, arrow_schema(avro_schema))
+    rows = conform(rows, avro_to_arrow(avro_schema))
     headers = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: avro_schema, **(extra or {})}
     if is_partial:
         headers[HeaderKey.IS_PARTIAL] = "true"
@@ -168,7 +168,7 @@ def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:
     if text is None or not block.block_type.holds_data:
         raise CorruptFileError("expected a data block with a schema", path=path, offset=block.offset)
     parse_schema(text, path=f"{path} at byte {block.offset}, header SCHEMA")
-    return text, arrow_schema(text)
+    return text, avro_to_arrow(text)
 
 
 def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array, Int64Array]:

@@ -86,7 +86,7 @@ def _union(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
         return
     valid = ~_is_null(array)
     tags = np.where(valid, 2 * number, 2 * max(layout.null_number, 0)).astype(np.uint8)
-    out.add_cells(tags[:, None], None if present is None else present[:, None])
+    out.add_cells(tags[:, None], _column(present))
     encode_column(child, array, valid if present is None else valid & present, out)
 
 
@@ -188,14 +188,10 @@ def _array(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
 def _map(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     starts, counts = _item_ranges(array, present)
     entries = Pieces(int(counts.sum()))
-    for child, column in zip(layout.children[0].children, (_map_child(array, 0), _map_child(array, 1)), strict=True):
+    # The offsets of the map select from all keys and all values.
+    for child, column in zip(layout.children[0].children, (array.keys, array.items), strict=True):
         encode_column(child, _items(column, starts, counts), None, entries)
     _add_blocks(counts, entries, present, out)
-
-
-def _map_child(array: pa.MapArray, place: int) -> pa.Array:
-    """Return all keys or all values; the offsets of the map select from them."""
-    return array.keys if place == 0 else array.items
 
 
 def _item_ranges(array: pa.Array, present: Present) -> tuple[Int64Array, Int64Array]:

@@ -68,22 +68,13 @@ class Layout:
 
 
 @lru_cache(maxsize=64)
-def arrow_schema(avro_schema: str) -> pa.Schema:
-    """Return the Arrow schema of an Avro record's JSON text; each text is parsed once.
-
-    Raises: UnsupportedError as `avro_to_arrow`.
-    """
-    return avro_to_arrow(avro_schema)
-
-
-@lru_cache(maxsize=64)
 def row_layout(avro_schema: str) -> Layout:
     """Return the layout of an Avro record's JSON text; the layout of each text is built once.
 
     Raises: UnsupportedError if a type has no Arrow form, or the schema exceeds the limits of `safe_schema`.
     """
     bare = bare_schema(avro_schema, path="the table's schema")
-    return _Maker().make(bare, pa.struct(list(arrow_schema(avro_schema))), "")
+    return _Maker().make(bare, pa.struct(list(avro_to_arrow(avro_schema))), "")
 
 
 @dataclass(slots=True)
