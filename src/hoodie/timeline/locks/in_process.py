@@ -9,6 +9,7 @@ import os
 import threading
 
 from hoodie.storage.paths import one_spelling
+from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.locks.provider import LockProvider, LockSite, Refusal
 from hoodie.timeline.owner import Owner, runs_here
 
@@ -25,7 +26,7 @@ class InProcessLock(LockProvider):
     def __init__(self, site: LockSite) -> None:
         self.place = f"the in-process lock of {site.store.uri('')}"
         # Handles of one table may spell its path in different ways.
-        self._key = f"{one_spelling(site.store.uri(''))}/{site.folder}"
+        self._key = f"{one_spelling(site.store.uri(''))}/{HOODIE_FOLDER}"
 
     def take(self, owner: Owner) -> Refusal | None:
         with _HOLDERS_LOCK:

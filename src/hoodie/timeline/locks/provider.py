@@ -79,14 +79,13 @@ class LockSite:
 
     store: Store
     options: LockOptions = field(default_factory=LockOptions)
-    folder: str = HOODIE_FOLDER
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     monotonic_ms: Callable[[], float] = field(default=lambda: time.monotonic() * 1000)
 
     @property
     def locks(self) -> str:
         """The folder of the files of locks."""
-        return f"{self.folder}/.locks"
+        return f"{HOODIE_FOLDER}/.locks"
 
 
 @dataclass(frozen=True, slots=True)
