@@ -27,8 +27,8 @@ from hoodie.format.instants.archive_log import (
     parse_archive_log,
 )
 from hoodie.storage import FileInfo, Store
-from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive
-from hoodie.timeline.instant import Action, Instant, State
+from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive, completed_action
+from hoodie.timeline.instant import Instant, State
 from hoodie.timeline.layout import HOODIE_FOLDER, Layout
 
 _T = TypeVar("_T")
@@ -205,10 +205,11 @@ class ArchiveReader:
             return known.rows
         with self._archive.open(file) as source:
             columns = self._archive.parsed(file, lambda: archived_columns(source))
+        where = self.store.uri(f"{self._archive.folder}/{file.name}")
         rows = {
             Instant(
                 requested_time=time,
-                action=self._action(action, file),
+                action=completed_action(action, where),
                 state=State.COMPLETED,
                 completion_time=completion_time or time,
             ): row
@@ -227,14 +228,6 @@ class ArchiveReader:
             rows = self._archive.parsed(file, lambda: archived_rows(source, wanted))
             while (found := self._archive.parsed(file, lambda: next(rows, None))) is not None:
                 yield wanted[found[0]], found[1]
-
-    def _action(self, name: str | None, file: ArchiveFile) -> Action:
-        try:
-            return Action(name or "")
-        except ValueError as error:
-            path = self.store.uri(f"{self._archive.folder}/{file.name}")
-            message = f"a completed action expected, found {str(name)[:50]!r}; restore the file"
-            raise CorruptFileError(message, path=path) from error
 
 
 @dataclass(slots=True)
@@ -340,7 +333,7 @@ class ArchiveLogs:
             known = frozenset(
                 Instant(
                     requested_time=found.requested_time,
-                    action=self._action(found.action, file),
+                    action=completed_action(found.action, self.store.uri(file.path)),
                     state=State.COMPLETED,
                     completion_time=found.completion_time,
                 )
@@ -352,13 +345,6 @@ class ArchiveLogs:
 
     def _parsed(self, file: FileInfo) -> Iterator[ArchivedInstant]:
         return parse_archive_log(self.store.read(file.path), path=self.store.uri(file.path))
-
-    def _action(self, name: str, file: FileInfo) -> Action:
-        try:
-            return Action(name)
-        except ValueError as error:
-            message = f"a completed action expected, found {name[:50]!r}; restore the file"
-            raise CorruptFileError(message, path=self.store.uri(file.path)) from error
 
 
 def archive_of(

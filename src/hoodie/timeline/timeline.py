@@ -93,26 +93,20 @@ class Timeline:
 
     def completed(self) -> Timeline:
         """Return the timeline of the completed instants."""
-        known = self._parts.get("completed")
-        if known is None:
-            instants = tuple([instant for instant in self.instants if instant.state is State.COMPLETED])
-            known = self._parts["completed"] = self._with(instants)
-        return known
+        return self._part("completed", lambda instant: instant.state is State.COMPLETED)
 
     def pending(self) -> Timeline:
         """Return the timeline of the pending (requested or inflight) instants."""
-        known = self._parts.get("pending")
-        if known is None:
-            instants = tuple([instant for instant in self.instants if instant.state is not State.COMPLETED])
-            known = self._parts["pending"] = self._with(instants)
-        return known
+        return self._part("pending", lambda instant: instant.state is not State.COMPLETED)
 
     def writes(self) -> Timeline:
         """Return the timeline of the instants that add or remove data files."""
-        known = self._parts.get("writes")
+        return self._part("writes", lambda instant: instant.action.writes_data)
+
+    def _part(self, name: str, keep: Callable[[Instant], bool]) -> Timeline:
+        known = self._parts.get(name)
         if known is None:
-            instants = tuple([instant for instant in self.instants if instant.action.writes_data])
-            known = self._parts["writes"] = self._with(instants)
+            known = self._parts[name] = self._with(tuple(filter(keep, self.instants)))
         return known
 
     def _with(self, instants: tuple[Instant, ...]) -> Timeline:
