@@ -5,8 +5,9 @@ docs/format/table.md §2.7, §9.6. Call it under the table's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from hoodie.engine.packing import measured_chunks
 from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.archive import ArchiveLimits, Fence
@@ -45,7 +46,9 @@ def archive_instants(
     """
     files = _files_of(store, layout, instants, folder)
     archive = archive_of(store, layout, folder=folder, name=archive_name)
-    for batch in _batches([instant for instant in instants if files[instant]], files):
+    moved = [instant for instant in instants if files[instant]]
+    # Each batch is one file of the archive.
+    for batch in measured_chunks(moved, _BATCH_BYTES, lambda found: sum(info.size_bytes for _, info in files[found])):
         archive.append([_archived(store, instant, files[instant]) for instant in batch], fence)
         if fence is not None:
             fence.ensure_held()
@@ -56,23 +59,6 @@ def archive_instants(
                 if found.is_completed:
                     store.delete(info.path)
         archive.compact(limits, fence)
-
-
-def _batches(
-    instants: Sequence[Instant], files: Mapping[Instant, Sequence[tuple[Instant, FileInfo]]]
-) -> Iterator[list[Instant]]:
-    """Split instants, in their order, by the bytes of their files: each batch is one file of the archive."""
-    batch: list[Instant] = []
-    batch_bytes = 0
-    for instant in instants:
-        size_bytes = sum(info.size_bytes for _, info in files[instant])
-        if batch and batch_bytes + size_bytes > _BATCH_BYTES:
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(instant)
-        batch_bytes += size_bytes
-    if batch:
-        yield batch
 
 
 def _files_of(

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hoodie.config import indexes
 from hoodie.engine import LocalEngine
+from hoodie.engine.packing import measured_chunks
 from hoodie.files.filter_stash import FilterStash, Place, ReadFilter
 from hoodie.files.slices import BaseFile
 from hoodie.format.filenames import BaseFileName, name_of
@@ -33,7 +34,7 @@ from hoodie.metadata.row_readers import FilterReader
 from hoodie.timeline import Timeline
 
 _LOG_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of rows in one log file of a commit."""
+"""Bytes of rows in one log file of a commit; a larger row has a file of its own."""
 _GROUP_BYTES = 64 * 1024 * 1024
 """Bytes of rows in a file group that a build writes; the build and later compactions hold them up to four times."""
 _BLOOM_INDEXES: Final = frozenset({"bloom", "global_bloom"})
@@ -131,7 +132,7 @@ class BloomFiltersKind(PartitionKind):
         for file_id, mine, mask in zip(file_ids, places, file_group_masks(gone, len(file_ids)), strict=True):
             yield FileGroupDelta(self.name, file_id, nothing, pa.array([], pa.binary()), gone.filter(mask))
             if filters is not None:
-                for part in _parts(mine, filters):
+                for part in measured_chunks(mine, _LOG_BYTES, filters.size_bytes):
                     keys = pa.array([bloom_filter_key(*place) for place in part], pa.string())
                     yield FileGroupDelta(self.name, file_id, keys, filters.read(part), nothing)
 
@@ -141,21 +142,6 @@ def places_by_group(places: Collection[Place], count: int) -> list[list[Place]]:
     by_key = {bloom_filter_key(*place): place for place in places}
     keys = pa.array(sorted(by_key), pa.string())
     return [[by_key[key] for key in keys.filter(mask).to_pylist()] for mask in file_group_masks(keys, count)]
-
-
-def _parts(places: Sequence[Place], filters: FilterStash) -> Iterator[list[Place]]:
-    """Divide files into parts whose rows have at most `_LOG_BYTES` together; a larger row is a part of its own."""
-    part: list[Place] = []
-    part_bytes = 0
-    for place in places:
-        size_bytes = filters.size_bytes(place)
-        if part and part_bytes + size_bytes > _LOG_BYTES:
-            yield part
-            part, part_bytes = [], 0
-        part.append(place)
-        part_bytes += size_bytes
-    if part:
-        yield part
 
 
 def written_filters(table: DataTable, options: Mapping[str, str]) -> FilterOptions | None:
