@@ -77,7 +77,7 @@ class _FileIndex:
     rows: dict[Instant, int] | None = None
 
 
-class ArchiveReader:
+class ArchiveReader(ArchivedTimeline):
     """The archived timeline of table versions 8 and 9. Files that cannot have a wanted instant are not read.
 
     Files never change, so each is indexed once: its footer, and three columns of it if it may have a wanted instant.
@@ -137,7 +137,6 @@ class ArchiveReader:
         return self._retried(in_files)
 
     def newest_time(self) -> str:
-        """As `ArchivedTimeline.newest_time`."""
         return self._archive.newest_time()
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
@@ -231,7 +230,7 @@ class ArchiveReader:
 
 
 @dataclass(slots=True)
-class ArchiveLogs:
+class ArchiveLogs(ArchivedTimeline):
     """The archived timeline in one folder, `.hoodie/archived` of a table of version 6.
 
     The names of its files do not say which instants they have, so all files are read once; files that did not change
@@ -250,16 +249,13 @@ class ArchiveLogs:
         return sorted(chosen, key=lambda instant: (instant.requested_time, instant.action))
 
     def find(self, requested_times: Collection[str]) -> list[Instant]:
-        """As `ArchivedTimeline.find`."""
         wanted = frozenset(requested_times)
         return [found for found in self.completed() if found.requested_time in wanted] if wanted else []
 
     def oldest_time(self) -> str:
-        """As `ArchivedTimeline.oldest_time`."""
         return min((found.requested_time for found in self.completed()), default="")
 
     def newest_time(self) -> str:
-        """As `ArchivedTimeline.newest_time`."""
         return max((found.requested_time for found in self.completed()), default="")
 
     def completion_times(self, requested_times: Collection[str]) -> dict[str, str]:

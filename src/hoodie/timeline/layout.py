@@ -105,7 +105,6 @@ class LayoutV1(Layout):
     """
 
     def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """Return `folder`, that is `.hoodie`."""
         return folder
 
     def stored_action(self, action: Action) -> Action:
@@ -113,12 +112,10 @@ class LayoutV1(Layout):
         return Action.REPLACE_COMMIT if action is Action.CLUSTERING else action
 
     def completed_names(self, requested_time: str, action: Action, completion_time: str | None) -> tuple[str, ...]:
-        """Return `<requested time>.<action>`."""
         return (f"{requested_time}.{action.completed_as}",)
 
     @property
     def names_completion_time(self) -> bool:
-        """False."""
         return False
 
 
@@ -127,13 +124,12 @@ class LayoutV2(Layout):
     """Layout of table versions 8 and 9: a separate folder, and the completion time in the name."""
 
     timeline_path: str = "timeline"
+    """The folder that `hoodie.timeline.path` names."""
 
     def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """Return `.hoodie/timeline`, or the folder that `hoodie.timeline.path` names."""
         return f"{folder}/{self.timeline_path}"
 
     def stored_action(self, action: Action) -> Action:
-        """Return the action unchanged."""
         return action
 
     def completed_names(self, requested_time: str, action: Action, completion_time: str | None) -> tuple[str, ...]:
@@ -145,7 +141,6 @@ class LayoutV2(Layout):
 
     @property
     def names_completion_time(self) -> bool:
-        """True."""
         return True
 
 

@@ -44,20 +44,16 @@ ARRAY_TAG = 24
 # First byte of an ordering -> size of its value: a number of bytes, or a varint (-1), or a length and that many bytes
 # (-2).
 _NUMBER, _PIECE = -1, -2
-_WIDTHS: Mapping[int, int] = {
-    0: 0,
-    2: 1,
-    INT_TAG: _NUMBER,
-    6: _NUMBER,
-    8: 4,
-    10: 8,
-    12: _PIECE,
-    14: _PIECE,
-    16: _NUMBER,
-    18: _PIECE,
-    20: _NUMBER,
-    22: _NUMBER,
+_WIDTH_OF_KIND = {
+    Kind.BOOLEAN: 1,
+    Kind.INT: _NUMBER,
+    Kind.LONG: _NUMBER,
+    Kind.FLOAT: 4,
+    Kind.DOUBLE: 8,
+    Kind.BYTES: _PIECE,
+    Kind.DECIMAL_BYTES: _PIECE,
 }
+_WIDTHS: Mapping[int, int] = {0: 0} | {tag: _WIDTH_OF_KIND[layout.kind] for tag, (_, layout) in ORDERINGS.items()}
 
 Columns = tuple[pa.StringArray, pa.StringArray, pa.Array]
 
