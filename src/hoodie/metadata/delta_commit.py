@@ -103,8 +103,7 @@ def write_delta_commit(
     `deltas` may be an iterator: one delta is in memory at a time, and up to `_ENCODED_MAX` for an object store.
     `written` are the write statistics of log files that `write_log` or `stage_log` wrote for this instant before.
 
-    Raises:
-        CommitConflictError: another process writes the same instant.
+    Raises: CommitConflictError if another process writes the same instant.
     """
     version = folder.config.version
     folder.request(requested_time, Action.DELTA_COMMIT)

@@ -269,8 +269,7 @@ def newest_slices(
 def read_base(store: Store, path: str) -> HFileReader:
     """Open a base file.
 
-    Raises:
-        CorruptFileError: the file does not parse, or does not exist.
+    Raises: CorruptFileError if the file does not parse, or does not exist.
     """
     with expected_metadata_file(store, path):
         return HFileReader(store.read(path), path=store.uri(path), entries_bytes_max=_ENTRIES_BYTES_MAX)
@@ -279,8 +278,7 @@ def read_base(store: Store, path: str) -> HFileReader:
 def open_base(store: Store, info: FileInfo) -> HFileReader:
     """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs.
 
-    Raises:
-        CorruptFileError: the file does not parse, or does not exist.
+    Raises: CorruptFileError if the file does not parse, or does not exist.
     """
     if info.size_bytes <= WHOLE_BYTES_MAX:
         return read_base(store, info.path)
@@ -367,8 +365,7 @@ def read_slice(
     log files the slice has. `scope`: who shares the parsed files. Memory: the files. Up to `CACHE_BYTES_MAX` of
     them stay in the cache.
 
-    Raises:
-        CorruptFileError: a file does not parse.
+    Raises: CorruptFileError if a file does not parse.
     """
     if version is None:
         version = METADATA_VERSION if file_slice.counted is None else TableVersion.SIX

@@ -265,8 +265,7 @@ class MetadataTable:
         Remove the names from `hoodie.table.metadata.partitions` first: readers use that property. All other files of
         the metadata table stay, including its timeline.
 
-        Raises:
-            CorruptFileError: the index definitions do not parse.
+        Raises: CorruptFileError if the index definitions do not parse.
         """
         store = self._folder.store
         for name in sorted(names):

@@ -265,9 +265,7 @@ class LocalStore(Store):
 
         Raises: StorageError, UnsupportedError.
         """
-        folder = self._root
-        while not os.path.lexists(folder):
-            folder = os.path.dirname(folder)
+        folder = self._nearest_folder()
         names = [os.path.join(folder, f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}") for _ in range(2)]
         try:
             self._disk.write_new(names[0], b"x")
@@ -329,11 +327,16 @@ class LocalStore(Store):
                 raise StorageError(f"{self.uri(path)} is a second symbolic link to {real}: remove one of the two")
             linked.add(real)
 
-    def _check_root(self) -> None:
-        """Refuse a base path that is a file, or below a file. A missing base path is a table without files."""
+    def _nearest_folder(self) -> str:
+        """Return what exists of the base path."""
         folder = self._root
         while not os.path.lexists(folder):
             folder = os.path.dirname(folder)
+        return folder
+
+    def _check_root(self) -> None:
+        """Refuse a base path that is a file, or below a file. A missing base path is a table without files."""
+        folder = self._nearest_folder()
         if not os.path.isdir(folder) and not os.path.islink(folder):
             raise StorageError(f"{folder} is a file: expected the folder of a table; give the path of a folder")
 

@@ -109,8 +109,7 @@ class TimelineArchive:
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot; it is empty if nothing was archived yet.
 
-        Raises:
-            CorruptFileError: the manifest is missing or does not parse, or the version file contains no number.
+        Raises: CorruptFileError if the manifest is missing or does not parse, or the version file contains no number.
         """
         version = self._version()
         if version == 0:

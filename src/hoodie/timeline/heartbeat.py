@@ -61,8 +61,7 @@ class Heartbeat:
     def start(self) -> None:
         """Write the file and refresh it regularly. Call it after creating the requested file, before the inflight file.
 
-        Raises:
-            RuntimeError: this heartbeat was started before, or the thread that refreshes the file cannot start.
+        Raises: RuntimeError if this heartbeat was started before, or the thread that refreshes the file cannot start.
         """
         if self._pulse.was_written:
             raise RuntimeError(f"the heartbeat of {self._instant_time} was started before: create a new Heartbeat")

@@ -149,8 +149,7 @@ def layout_for(
 ) -> Layout:
     """Return the layout of a table version; `timeline_path` is `hoodie.timeline.path` (not used on version 6).
 
-    Raises:
-        UnsupportedError: the version is not 6, 8 or 9.
+    Raises: UnsupportedError if the version is not 6, 8 or 9.
     """
     if TableVersion.of(version).has_completion_time_in_name:
         return LayoutV2(zone=zone, timeline_path=timeline_path)

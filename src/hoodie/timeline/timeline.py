@@ -311,8 +311,7 @@ class InstantClock:
 
         Takes O(instants). Pass the whole active timeline, not a filtered timeline.
 
-        Raises:
-            InvalidConfigError: the timeline contains a time that is greater than now and is not a valid date.
+        Raises: InvalidConfigError if the timeline contains a time that is greater than now and is not a valid date.
         """
         known = "" if timeline is None else _latest_time(timeline)
         with self._lock:

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.format.schema.arrow_types import offsets_of
+
 _INVERSE_OF_31 = np.uint32(pow(31, -1, 1 << 32))
 _CHUNK_BYTES = 1024 * 1024
 
@@ -36,7 +38,7 @@ def text_chunks(
     keys: pa.StringArray, chunk_bytes: int = _CHUNK_BYTES
 ) -> Iterator[tuple[slice, memoryview, npt.NDArray[np.int64]]]:
     """Yield the rows, the bytes and the offsets of keys: as many keys as fit `chunk_bytes`, at least one."""
-    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
+    offsets = offsets_of(keys)
     first = 0
     while first < len(keys):
         fitting = int(np.searchsorted(offsets, offsets[first] + chunk_bytes, side="right")) - 1

@@ -24,6 +24,7 @@ from hoodie.format.avro.safe_schema import parse_schema
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name, avro_to_arrow
 from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.schema.arrow_types import bytes_of, offsets_of
 from hoodie.format.schema.conform import conform
 
 _FRAME: Final = struct.Struct(">ii")  # version, number of records
@@ -116,7 +117,7 @@ def data_block(
         content = _parquet_to_bytes(rows)
     elif data_format is DataFormat.AVRO:
         encoded = encode_rows(rows, avro_schema, framed=True)
-        content = b"".join((_FRAME.pack(_VERSION, rows.num_rows), *map(_content, encoded)))
+        content = b"".join((_FRAME.pack(_VERSION, rows.num_rows), *map(bytes_of, encoded)))
     else:
         content = _hfile_to_bytes(rows, avro_schema)
     return LogBlock(block_type=_BLOCK_TYPES[data_format], headers=headers, content=content)
@@ -204,13 +205,6 @@ def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array
     return ends - lengths, ends
 
 
-def _content(column: pa.LargeBinaryArray) -> memoryview:
-    """Return the bytes of all values of a column, one after the other."""
-    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
-    data = column.buffers()[2]
-    return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
-
-
 def _parquet_to_bytes(rows: pa.Table) -> memoryview:
     sink = pa.BufferOutputStream()
     pq.write_table(
@@ -253,10 +247,9 @@ def _hfile_to_bytes(rows: pa.Table, avro_schema: str) -> bytes:
 
 def _read_hfile(block: LogBlock, text: str, wanted: pa.Schema, path: str) -> pa.Table:
     keys, values = HFileReader(block.content, path=path).entries()
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
-    data = values.buffers()[2] or b""
+    offsets = offsets_of(values)
     chosen = {*wanted.names, *_KEY_FIELDS}
-    rows = decode_rows(data, offsets[:-1], offsets[1:], text, columns=chosen, path=path)
+    rows = decode_rows(values.buffers()[2] or b"", offsets[:-1], offsets[1:], text, columns=chosen, path=path)
     for name in _KEY_FIELDS:
         place = rows.schema.get_field_index(name)
         if place >= 0 and pc.all(pc.fill_null(pc.equal(rows.column(place), ""), False)).as_py():

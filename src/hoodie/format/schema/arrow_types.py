@@ -6,9 +6,10 @@ On-disk format: docs/format/table.md §3.6 (physical types); the types are those
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -213,6 +214,33 @@ def blanks(kind: pa.DataType, length: int, *, is_null: bool) -> pa.Array:
     if kind in (pa.string(), pa.binary()):
         return pa.Array.from_buffers(kind, length, [None, offsets.buffers()[1], pa.py_buffer(b"")])
     return pa.Array.from_buffers(kind, length, [None, pa.py_buffer(bytes(-(-length * kind.bit_width // 8)))])
+
+
+def offsets_of(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Return where the texts, byte strings or lists of a column begin, and at last where the last one ends."""
+    kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    places = np.frombuffer(column.buffers()[1], kind)[column.offset : column.offset + len(column) + 1]
+    return places.astype(np.int64, copy=False)
+
+
+def bytes_of(column: pa.LargeBinaryArray) -> memoryview:
+    """Return the bytes of all values of a column, one after the other."""
+    offsets, data = offsets_of(column), column.buffers()[2]
+    return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
+
+
+def pieces_of(data: Any, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> pa.BinaryArray:
+    """Return pieces of a buffer of bytes as a column.
+
+    A first column has the pieces and the gaps between them as values; the result is every second value.
+    """
+    if not len(starts):
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * len(starts), np.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = ends
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
 
 
 def without_null(array: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ from hoodie.config import indexes
 from hoodie.engine import LocalEngine
 from hoodie.engine.packing import measured_chunks
 from hoodie.files.filter_stash import FilterStash, Place, ReadFilter
-from hoodie.files.slices import BaseFile
+from hoodie.files.slices import BaseFile, written_file
 from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.hashes.bloom import BloomFilterType, FilterOptions
 from hoodie.format.hashes.java_hash import file_group_masks
@@ -80,14 +80,8 @@ class BloomFiltersKind(PartitionKind):
         if self.name not in table.named_partitions:
             ahead.keep(())
             return ahead
-        files = []
-        for stat in commit.write_stats():
-            name = name_of(stat.path or "")
-            base = BaseFileName.parse(name)
-            if base is not None:
-                path = stat.partition_path or ""
-                files.append(BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes))
-        ahead.add(files)
+        files = map(written_file, commit.write_stats())
+        ahead.add([file for file in files if isinstance(file, BaseFile)])
         return ahead
 
     def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Iterable[FileGroupDelta]:

@@ -16,8 +16,8 @@ from hoodie.config import indexes
 from hoodie.errors import CorruptFileError, SchemaMismatchError
 from hoodie.files.column_ranges import META_COLUMNS, leaf_type, typed_columns
 from hoodie.files.slice_read import slice_read
-from hoodie.files.slices import BaseFile, LogFile
-from hoodie.format.filenames import BaseFileName, LogFileName, name_of
+from hoodie.files.slices import BaseFile, written_file
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_prefix, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
@@ -330,14 +330,11 @@ def _ranges(table: DataTable, stat: WriteStat, columns: tuple[str, ...], schema:
     is_whole = noted is not None and (stat.is_log_append or {*columns} <= {found.column for found in noted})
     if noted is not None and is_whole:
         return noted
-    path, name = stat.partition_path or "", name_of(stat.path or "")
-    base, log = BaseFileName.parse(name), LogFileName.parse(name)
-    if base is not None:
-        file = BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes)
+    file = written_file(stat)
+    if isinstance(file, BaseFile):
         return base_file_ranges(table.store, file, columns)
-    assert log is not None, name
-    read = slice_read(table.config, with_meta_fields(schema))
-    return log_file_ranges(table.store, LogFile(path, log, stat.file_size_bytes), columns, read)
+    assert file is not None, stat.path
+    return log_file_ranges(table.store, file, columns, slice_read(table.config, with_meta_fields(schema)))
 
 
 def _columns_after(table: DataTable, commit: CommitMetadata) -> pa.Schema:

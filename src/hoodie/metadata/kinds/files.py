@@ -250,8 +250,7 @@ class FilesListing:
 
         `visible` holds the visible instants of the metadata table.
 
-        Raises:
-            CorruptFileError: a file does not parse, or the partition `files` does not exist.
+        Raises: CorruptFileError if a file does not parse, or the partition `files` does not exist.
         """
         content = self._content(visible)
         if partitions is None or callable(partitions):

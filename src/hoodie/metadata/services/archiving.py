@@ -35,8 +35,7 @@ def archive_if_due(context: ServiceContext) -> bool:
     Files of instants that were never committed are deleted first: after the active timeline begins later than these
     instants, their files cannot be distinguished from files of archived instants.
 
-    Raises:
-        CorruptFileError: the archive does not parse.
+    Raises: CorruptFileError if the archive does not parse.
     """
     commits = context.completed_commits()
     if not _is_due(context, commits):

@@ -28,8 +28,7 @@ _CODE = "002"
 def finish_clean(context: ServiceContext) -> bool:
     """Finish a clean that another process left pending. Returns whether there was one.
 
-    Raises:
-        CorruptFileError: its plan does not parse.
+    Raises: CorruptFileError if its plan does not parse.
     """
     folder = context.folder
     pending = context.metadata_timeline.pending().filter(lambda instant: instant.action is Action.CLEAN)
@@ -50,8 +49,7 @@ def clean_if_due(context: ServiceContext) -> bool:
     In each file group it keeps the newest slice, the slices that readers as of the last 20 commits read, and the newest
     slice before those.
 
-    Raises:
-        CorruptFileError: the archived timeline does not parse.
+    Raises: CorruptFileError if the archived timeline does not parse.
     """
     earliest = earliest_to_retain(context)
     if earliest is None or not _is_due(context, earliest):

@@ -49,8 +49,7 @@ def finish_compaction(context: ServiceContext) -> bool:
 
     A pending log compaction of a JVM writer is undone: its blocks only repeat the rows of other blocks.
 
-    Raises:
-        CorruptFileError: a file of the metadata table does not parse.
+    Raises: CorruptFileError if a file of the metadata table does not parse.
     """
     log_compactions = [found for found in context.metadata_timeline.pending() if found.action is Action.LOG_COMPACTION]
     for found in log_compactions:
@@ -74,8 +73,7 @@ def compact_if_due(context: ServiceContext) -> bool:
     Nothing is compacted while a delta commit belongs to a data instant that is still pending: the instant may be rolled
     back, so its rows must not be in base files.
 
-    Raises:
-        CorruptFileError: a file of the metadata table does not parse.
+    Raises: CorruptFileError if a file of the metadata table does not parse.
     """
     if not is_compaction_due(context):
         return False

@@ -33,8 +33,7 @@ class ServiceLimits:
     def of(cls, properties: Mapping[str, str]) -> ServiceLimits:
         """Return the limits of a table with these stored properties.
 
-        Raises:
-            InvalidConfigError: an option does not parse.
+        Raises: InvalidConfigError if an option does not parse.
         """
         return cls(delta_commits_to_compact=METADATA_COMPACT_DELTA_COMMITS.get(properties))
 

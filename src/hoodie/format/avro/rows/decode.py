@@ -15,7 +15,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.avro.rows.cursor import Cursor, Int64Array, Source
 from hoodie.format.avro.rows.layout import Kind, Layout, row_layout
 from hoodie.format.avro.schema import avro_to_arrow
-from hoodie.format.schema.arrow_types import blanks
+from hoodie.format.schema.arrow_types import blanks, pieces_of
 
 _GROUP_BYTES = 4 * 1024 * 1024
 _GROUP_ROWS = 16 * 1024
@@ -120,23 +120,9 @@ def _numbers(values: np.ndarray[Any, Any], kind: pa.DataType, length: int | None
 
 
 def _bytes(layout: Layout, cursor: Cursor) -> pa.Array:
-    pieces = _pieces(cursor.source, *cursor.skip_piece())
+    starts, lengths = cursor.skip_piece()
+    pieces = pieces_of(cursor.source.data, starts, starts + lengths)
     return pieces if layout.arrow == pa.binary() else pieces.cast(layout.arrow)
-
-
-def _pieces(source: Source, starts: Int64Array, lengths: Int64Array) -> pa.Array:
-    """Return pieces of the buffer as a column.
-
-    A first column has the pieces and the gaps between them as values; the result is every second value.
-    """
-    if not len(starts):
-        return pa.array([], pa.binary())
-    bounds = np.empty(2 * len(starts), np.int32)
-    bounds[0::2] = starts
-    bounds[1::2] = starts + lengths
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(source.data)]
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, buffers)
-    return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
 
 
 def _fixed(layout: Layout, cursor: Cursor) -> pa.Array:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.avro.rows.cursor import BoolArray, Int64Array, UInt8Array
 from hoodie.format.avro.rows.layout import Kind, Layout, row_layout
+from hoodie.format.schema.arrow_types import bytes_of, offsets_of
 from hoodie.format.schema.plain_types import refuse_wrong_text
 from hoodie.format.varint import zigzag_cells
 
@@ -198,7 +199,7 @@ def _item_ranges(array: pa.Array, present: Present) -> tuple[Int64Array, Int64Ar
     """Return where the items of each row begin among all items, and their number; it is 0 where there is no list."""
     if not len(array):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    offsets = offsets_of(array)
     counts = np.diff(offsets)
     return offsets[:-1], counts if present is None else np.where(present, counts, 0)
 
@@ -222,8 +223,7 @@ def _add_blocks(counts: Int64Array, items: Pieces, present: Present, out: Pieces
     encoded = items.join()
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
-    bounds = np.frombuffer(encoded.buffers()[1], np.int64)[encoded.offset : encoded.offset + len(encoded) + 1]
-    buffers = [None, pa.py_buffer(bounds[offsets]), encoded.buffers()[2]]
+    buffers = [None, pa.py_buffer(offsets_of(encoded)[offsets]), encoded.buffers()[2]]
     out.add_varints(counts, counts > 0)
     out.add_bytes(pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers))
     out.add_constant(0, present)
@@ -289,10 +289,7 @@ class Pieces:
 
     def content(self) -> bytes:
         """Return the joined rows, one after the other."""
-        rows = self.join()
-        offsets = np.frombuffer(rows.buffers()[1], dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
-        data = rows.buffers()[2]
-        return b"" if data is None or not len(rows) else bytes(memoryview(data)[offsets[0] : offsets[-1]])
+        return bytes(bytes_of(self.join()))
 
     def _close_cells(self) -> None:
         """Convert the matrices since the last text to one column."""
