@@ -123,14 +123,15 @@ def _fill_times(folder: MetadataFolder, wanted: int, table: DataTable, timeline:
 
 
 def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:
-    """Return the instant that fills a new partition: the next value of the counter, or a time after all instants.
+    """Return the instant that fills a new partition: an unused counter of 17 digits, or a time after all.
 
     The counter must not be used after instants were archived: the active timeline would begin at zero again, and files
     of archived instants would count as files of instants that never completed.
     """
     start = metadata_timeline.start
     if start is None or start.startswith(_INITIAL_PREFIX):
-        return next_initial_time(metadata_timeline)
+        counters = (f"{counter:0{_INSTANT_DIGITS}d}" for counter in count())
+        return next(found for found in counters if metadata_timeline.get(found) is None)
     return build_time(time_after(clock, data_timeline, metadata_timeline))
 
 
@@ -140,12 +141,6 @@ def initial_time_by_code(metadata_timeline: Timeline, data_timeline: Timeline) -
     time = _INITIAL_PREFIX if newest is None else newest.requested_time
     codes = (f"{time}{code:03}" for code in range(FIRST_FILL_CODE, 1000))
     return next(found for found in codes if metadata_timeline.get(found) is None)
-
-
-def next_initial_time(metadata_timeline: Timeline) -> str:
-    """Return the instant that fills a new partition: the first unused counter of 17 digits."""
-    counters = (f"{counter:0{_INSTANT_DIGITS}d}" for counter in count())
-    return next(found for found in counters if metadata_timeline.get(found) is None)
 
 
 def file_group_files(

@@ -302,7 +302,9 @@ def read_log(store: Store, path: str, *, version: TableVersion = METADATA_VERSIO
         blocks = parse_log_blocks(data, path=where)
         problem = problem_of_blocks(blocks)
         if problem and not version.validates_log_blocks:
-            _check_leftover(store, path, problem)
+            name = LogFileName.parse(name_of(path))
+            if name is None or METADATA_COMMITS.expect_content(store, name):
+                raise damaged_file(store, path, problem)
         return _content_of(blocks, where)
 
 
@@ -321,12 +323,6 @@ def _content_of(blocks: Sequence[LogBlock], where: str) -> LogContent:
         elif block.is_rollback:
             undone.append((len(parsed), block.headers.get(HeaderKey.TARGET_INSTANT_TIME, "")))
     return LogContent(tuple(parsed), len(blocks), tuple(undone))
-
-
-def _check_leftover(store: Store, path: str, problem: str) -> None:
-    name = LogFileName.parse(name_of(path))
-    if name is None or METADATA_COMMITS.expect_content(store, name):
-        raise damaged_file(store, path, problem)
 
 
 def _row_block(block: LogBlock, path: str) -> RowBlock | None:

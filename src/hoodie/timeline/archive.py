@@ -307,10 +307,8 @@ class TimelineArchive:
             self._ensure_newest_is_before(version)
             _check(fence)
             self.store.replace(path, data)
-        if fence is None:
-            self.store.replace(self._path(VERSION_FILE), str(version).encode())
-        else:
-            fence.create_last(self._path(VERSION_FILE), str(version).encode())
+        publish = self.store.replace if fence is None else fence.create_last
+        publish(self._path(VERSION_FILE), str(version).encode())
 
     def _ensure_newest_is_before(self, version: int) -> None:
         newest = self._version()

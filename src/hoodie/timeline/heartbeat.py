@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 
 from hoodie.errors import CommitConflictError
 from hoodie.storage import Store
@@ -107,14 +106,12 @@ class Heartbeat:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self.stop()
         except Exception:
             # The user must see the first error.
-            if error is None:
+            if kind is None:
                 raise
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import itertools
 import threading
 import time
 from bisect import bisect_left
@@ -313,14 +314,10 @@ class InstantClock:
 
         Raises: InvalidConfigError if the timeline contains a time that is greater than now and is not a valid date.
         """
-        known = "" if timeline is None else _latest_time(timeline)
+        times = ((found.requested_time, found.completion_time or "") for found in timeline or ())
+        known = max(itertools.chain.from_iterable(times), default="")
         with self._lock:
             floor = max(known, self._last)
             now = instant_time_of_ms(self._now_ms(), self._zone)
             self._last = now if now > floor else next_instant_time(floor)
             return self._last
-
-
-def _latest_time(timeline: Timeline) -> str:
-    times = [time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time or "")]
-    return max(times, default="")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.format.schema.arrow_types import offsets_of
+from hoodie.format.schema.arrow_types import offsets_of, ranges_of
 
 _INVERSE_OF_31 = np.uint32(pow(31, -1, 1 << 32))
 _CHUNK_BYTES = 1024 * 1024
@@ -39,13 +39,9 @@ def text_chunks(
 ) -> Iterator[tuple[slice, memoryview, npt.NDArray[np.int64]]]:
     """Yield the rows, the bytes and the offsets of keys: as many keys as fit `chunk_bytes`, at least one."""
     offsets = offsets_of(keys)
-    first = 0
-    while first < len(keys):
-        fitting = int(np.searchsorted(offsets, offsets[first] + chunk_bytes, side="right")) - 1
-        stop = min(max(fitting, first + 1), len(keys))
+    for first, stop in ranges_of(offsets, chunk_bytes):
         text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
         yield slice(first, stop), text, offsets[first : stop + 1] - offsets[first]
-        first = stop
 
 
 def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:

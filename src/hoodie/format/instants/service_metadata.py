@@ -308,9 +308,9 @@ def pending_rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequen
     Each file becomes one request with its file id and the target's time, as in the plans that the JVM makes of markers.
     """
     requests = (
-        _request(partition, [path], file_id=_file_id(path), target_time=target.commit_time)
+        _request(partition, [path], file_id=found.file_id if found else "", target_time=target.commit_time)
         for partition, paths in files
-        for path in paths
+        for path, found in zip(paths, map(parse_data_file, paths), strict=True)
     )
     return RollbackPlan(instant_to_rollback=target, rollback_requests=tuple(requests))
 
@@ -348,11 +348,6 @@ def _request(partition: str, paths: Sequence[str], *, file_id: str = "", target_
         files_to_be_deleted=tuple(paths),
         log_blocks_to_be_deleted={},
     )
-
-
-def _file_id(path: str) -> str:
-    parsed = parse_data_file(path)
-    return "" if parsed is None else parsed.file_id
 
 
 def rollback_metadata(

@@ -5,7 +5,7 @@ On-disk format: docs/format/table.md §3.6 (physical types); the types are those
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -227,6 +227,16 @@ def bytes_of(column: pa.LargeBinaryArray) -> memoryview:
     """Return the bytes of all values of a column, one after the other."""
     offsets, data = offsets_of(column), column.buffers()[2]
     return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
+
+
+def ranges_of(bounds: npt.NDArray[np.int64], bytes_max: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges `[first, stop)` of the pieces between `bounds`: as many pieces as fit `bytes_max`, at least one."""
+    first, count = 0, len(bounds) - 1
+    while first < count:
+        fitting = int(np.searchsorted(bounds, bounds[first] + bytes_max, side="right")) - 1
+        stop = max(fitting, first + 1)
+        yield first, stop
+        first = stop
 
 
 def pieces_of(data: Any, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> pa.BinaryArray:

@@ -6,7 +6,7 @@ docs/format/table.md §9.4 with the policy KEEP_LATEST_COMMITS. It runs at the s
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.service_metadata import (
@@ -155,7 +155,10 @@ def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
     """Plan the files to delete; None if there are no such files."""
     folder, timeline = context.folder, context.metadata_timeline
     listed = {name: folder.store.names(partition_folder(name)) for name in sorted(context.finished_kinds)}
-    archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))
+    logs = (LogFileName.parse(name) for names in listed.values() for name in names)
+    start = timeline.start or ""
+    old = {log.instant_time for log in logs if log is not None and log.instant_time < start}
+    archived = folder.archive().completion_times(old)
     paths: dict[str, tuple[CleanFileInfo, ...]] = {}
     for partition, names in listed.items():
         obsolete = obsolete_files(
@@ -182,13 +185,6 @@ def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
         files_to_be_deleted_per_partition={},
         file_paths_to_be_deleted_per_partition=paths,
     )
-
-
-def _archived_instants(listed: Collection[Sequence[str]], timeline: Timeline) -> set[str]:
-    """Return the instants of log files that are older than the active timeline."""
-    start = timeline.start or ""
-    parsed = (LogFileName.parse(name) for names in listed for name in names)
-    return {log.instant_time for log in parsed if log is not None and log.instant_time < start}
 
 
 def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) -> None:

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
 
 from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.storage import FileInfo, Store, ask, forget_answers, later, settle
@@ -208,9 +207,7 @@ class TableLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # The work under the lock is done, or its error is the one to see. A lock that was not released ends as the lock
         # of a dead writer. After an error here, no caller would own what was begun under the lock.
         owner, self._owner = self._owner, None
