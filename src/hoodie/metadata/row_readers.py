@@ -198,20 +198,11 @@ class FilterReader:
 
 def _newest(content: SliceContent, keys: pa.BinaryArray) -> dict[bytes, tuple[bytes, str]]:
     """Return the newest value of each key and the schema of its file; deleted keys are absent."""
-    names = keys.to_pylist()
     found: dict[bytes, tuple[bytes, str]] = {}
-    if content.base is not None:
-        values = content.base.get_many(keys).to_pylist()
-        found = {
-            name: (value, content.base_schema_json)
-            for name, value in zip(names, values, strict=True)
-            if value is not None
-        }
-    for block in content.blocks:
-        places, values = block.find(keys, seek=True)
-        for number, place in enumerate(places.tolist()):
+    for present, values, schema_json in _pieces_at(content, keys):
+        for number, name in enumerate(present.to_pylist()):
             if values is None:
-                found.pop(names[place], None)
+                found.pop(name, None)
             else:
-                found[names[place]] = values[number].as_py(), block.schema_json
+                found[name] = values[number].as_py(), schema_json
     return found

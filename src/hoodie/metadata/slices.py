@@ -367,7 +367,7 @@ def read_slice(
         version = METADATA_VERSION if file_slice.counted is None else TableVersion.SIX
     parses: list[_Parse] = [_parse_log] * len(files)
     if file_slice.base_file is not None:
-        parses[0] = _open_base
+        parses[0] = lambda store, info, _version: open_base(store, info)
     keys = [_key(store, info, version, scope) for info in files]
     found = _kept.get_all(store, files, keys, parses, version)
     base: HFileReader | None = found.pop(0) if file_slice.base_file is not None else None
@@ -376,10 +376,6 @@ def read_slice(
 
 def _parse_log(store: Store, info: FileInfo, version: TableVersion) -> LogContent:
     return written_logs.find_file(store, info) or read_log(store, info.path, version=version)
-
-
-def _open_base(store: Store, info: FileInfo, version: TableVersion) -> HFileReader:
-    return open_base(store, info)
 
 
 _Parse = Callable[[Store, FileInfo, TableVersion], Any]

@@ -31,7 +31,7 @@ from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.metadata.kinds.statistics import Ranges, StatisticsKind, joined, stats_deltas
 from hoodie.metadata.row_readers import StatsReader, with_joined_rows
 from hoodie.metadata.slice_content import SliceContent
-from hoodie.timeline import Action, Instant, Timeline, layout_for, read_instant
+from hoodie.timeline import Action, Instant, Timeline, layout_of, read_instant
 
 _REPLACING: Final = frozenset(
     operation.value
@@ -140,8 +140,6 @@ def lacks_restored_rows(table: DataTable, metadata_timeline: Timeline) -> bool:
     fillings = [found for found in metadata_timeline.completed() if fills_a_partition(found.requested_time)]
     filled = [found.completion_time or "" for found in fillings]
     written = [found.requested_time for found in table.timeline.writes().completed()]
-    version, zone = table.config.version, table.config.timezone
-    layout = layout_for(version, table.config.timeline_path, zone=zone)
     for rollback in _rollbacks(table.timeline):
         later = [time for time in filled if time < (rollback.completion_time or "")]
         if not later:
@@ -150,7 +148,7 @@ def lacks_restored_rows(table: DataTable, metadata_timeline: Timeline) -> bool:
             continue
         is_in_metadata = metadata_timeline.get(rollback.requested_time, Action.ROLLBACK) is not None
         try:
-            content = read_instant(table.store, layout, rollback)
+            content = read_instant(table.store, layout_of(table.config), rollback)
             undone = RollbackMetadata.parse(content, path=str(rollback)).commits_rollback
         except (InstantNotFoundError, CorruptFileError):
             return True

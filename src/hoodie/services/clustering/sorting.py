@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hoodie.services.clustering.order import FittedOrder, numbers_of, quantiles
 from hoodie.services.clustering.plan import RowOrder
-from hoodie.storage import ScratchFolder, scratch_folder
+from hoodie.storage import scratch_folder, scratch_input, scratch_output
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 _RANGES_MAX = 256
@@ -95,7 +95,7 @@ def _sample_of(rows: pa.Table, order: RowOrder, rows_max: int) -> pa.Table:
 class _Spilled:
     """The rows of one sort on the local disk."""
 
-    def __init__(self, folder: ScratchFolder, order: RowOrder, limits: SortLimits) -> None:
+    def __init__(self, folder: str, order: RowOrder, limits: SortLimits) -> None:
         self._folder = folder
         self._order = order
         self._limits = limits
@@ -116,7 +116,7 @@ class _Spilled:
         """Write the rows to one file; return a sample of their sort columns, and the Arrow bytes of all rows."""
         sample, total_bytes = RowSample(self._limits.sample_rows), 0
         with (
-            self._folder.open_output(_WAITING) as sink,
+            scratch_output(f"{self._folder}/{_WAITING}") as sink,
             pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer,
         ):
             while (rows := held.pop(0) if held else next(rest, None)) is not None:
@@ -130,7 +130,7 @@ class _Spilled:
         with contextlib.ExitStack() as stack:
             writers = []
             for number in range(bounds.num_rows + 1):
-                sink = stack.enter_context(self._folder.open_output(_name(number)))
+                sink = stack.enter_context(scratch_output(f"{self._folder}/{_name(number)}"))
                 writers.append(stack.enter_context(pa.ipc.new_stream(sink, schema, options=_OPTIONS)))
             for rows in self._read(_WAITING):
                 numbers = numbers_of(fitted.keys(rows), bounds)
@@ -155,7 +155,7 @@ class _Spilled:
             yield fitted.sort(pa.concat_tables(held).combine_chunks())
 
     def _read(self, name: str) -> Iterator[pa.Table]:
-        with self._folder.open_input(name) as source, pa.ipc.open_stream(source) as reader:
+        with scratch_input(f"{self._folder}/{name}") as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch])
 

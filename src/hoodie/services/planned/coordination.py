@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from hoodie.errors import CommitConflictError, InvalidConfigError, LockTimeoutError
+from hoodie.timeline.locks.zookeeper import end_session
 from hoodie.timeline.owner import Owner
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class ZooKeeperCoordinator:
             client, self._client = self._client, None
             self._held.clear()
         if client is not None:
-            _end(client)
+            end_session(client)
 
     def give_back(self, client: KazooClient, node: str) -> None:
         """Delete the node of a claim. Never raises an error: ZooKeeper deletes the node at the end of the session."""
@@ -194,7 +195,7 @@ class ZooKeeperCoordinator:
                 try:
                     client.start(timeout=self._connect_seconds_max)
                 except KazooTimeoutError as error:
-                    _end(client)
+                    end_session(client)
                     raise LockTimeoutError(
                         f"ZooKeeper at {self._hosts} could not be reached within {self._connect_seconds_max:.0f} s"
                     ) from error
@@ -238,10 +239,3 @@ def _is_held(client: KazooClient, node: str) -> bool:
     found = client.exists(node)
     session = client.client_id
     return found is not None and session is not None and bool(found.ephemeralOwner == session[0])
-
-
-def _end(client: KazooClient) -> None:
-    with contextlib.suppress(Exception):
-        client.stop()
-    with contextlib.suppress(Exception):
-        client.close()

@@ -133,14 +133,14 @@ class ZooKeeperLock(LockProvider):
         with contextlib.suppress(Exception):
             if mine:
                 client.delete(f"{self._node.path}/{mine}")
-        _end(client)
+        end_session(client)
         return is_held
 
     def abandon(self) -> None:
         """End the session."""
         client, self._client = self._client, None
         if client is not None:
-            _end(client)
+            end_session(client)
 
     def holder(self) -> str | None:
         """Return the text that names the holder, None if the lock is free. For inspection: joins no queue."""
@@ -162,7 +162,7 @@ class ZooKeeperLock(LockProvider):
                 client.start(timeout=self._connect_seconds_max)
                 client.ensure_path(self._node.path)
             except BaseException:
-                _end(client)
+                end_session(client)
                 raise
             self._client = client
         return self._client
@@ -240,7 +240,8 @@ def _named(client: KazooClient, path: str, node: str) -> str:
     return f"the writer with {text if text.isprintable() and text else 'an empty node'} (node {node})"
 
 
-def _end(client: KazooClient) -> None:
+def end_session(client: KazooClient) -> None:
+    """Close the client. Never raises an error."""
     with contextlib.suppress(Exception):
         client.stop()
     with contextlib.suppress(Exception):
