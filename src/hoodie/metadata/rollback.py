@@ -7,7 +7,7 @@ from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, r
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.instants import fills_a_partition, is_build
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
+from hoodie.metadata.paths import REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 _LOG_COMPACTION = ".logcompaction.requested"
@@ -28,7 +28,7 @@ def can_roll_back(folder: MetadataFolder, target_time: str, *, was_completed: bo
     if not target.is_completed:
         return True
     written = folder.order_time(target)
-    names = folder.store.names(folder.layout.instant_folder(METADATA_HOODIE_FOLDER))
+    names = folder.store.names(folder.layout.instant_folder())
     if any(name.endswith(_LOG_COMPACTION) and name.partition(".")[0] > written for name in names):
         return False
     return not any(_may_hold(folder, instant, written) for instant in timeline.completed())
@@ -113,7 +113,7 @@ def _last_compaction(timeline: Timeline) -> Instant | None:
 def _begin(folder: MetadataFolder, target_time: str, rollback_time: str, begun: Instant | None) -> RollbackPlan:
     """Create the requested and inflight files if they are missing; an interrupted rollback keeps its plan."""
     if begun is not None:
-        content = read_instant(folder.store, folder.layout, begun, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+        content = read_instant(folder.store, folder.layout, begun, State.REQUESTED)
         plan = RollbackPlan.parse(content) if content else _plan(folder, target_time)
     else:
         plan = _plan(folder, target_time)

@@ -89,7 +89,7 @@ def check_recorded_logs(
 def _content_of_instant(store: Store, instant: Instant) -> bytes | None:
     """Return the content; None if it was archived since the timeline was loaded: a compaction has its rows."""
     try:
-        return read_instant(store, METADATA_COMMITS.layout, instant, folder=METADATA_COMMITS.folder)
+        return read_instant(store, METADATA_COMMITS.layout, instant)
     except InstantNotFoundError:
         return None
 

@@ -32,7 +32,7 @@ from hoodie.format.instants.archive import (
 )
 from hoodie.storage import Store
 from hoodie.timeline.instant import Action
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.layout import Layout
 
 _T = TypeVar("_T")
 
@@ -95,16 +95,10 @@ class TimelineArchive:
 
     @classmethod
     def of(
-        cls,
-        store: Store,
-        layout: Layout,
-        *,
-        folder: str = HOODIE_FOLDER,
-        history_path: str = "history",
-        names_are_ranges: bool = True,
+        cls, store: Store, layout: Layout, *, history_path: str = "history", names_are_ranges: bool = True
     ) -> TimelineArchive:
-        """Return the archive of a timeline; `folder` as for `load_timeline`, `history_path` from hoodie.properties."""
-        return cls(store, f"{layout.instant_folder(folder)}/{history_path}", names_are_ranges)
+        """Return the archive of a timeline; `history_path` is from hoodie.properties."""
+        return cls(store, f"{layout.instant_folder()}/{history_path}", names_are_ranges)
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot; it is empty if nothing was archived yet.

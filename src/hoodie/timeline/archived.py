@@ -29,7 +29,7 @@ from hoodie.format.instants.archive_log import (
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive, completed_action
 from hoodie.timeline.instant import Instant, State
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.layout import Layout
 
 _T = TypeVar("_T")
 _TRIES = 5
@@ -344,17 +344,12 @@ class ArchiveLogs(ArchivedTimeline):
 
 
 def archive_of(
-    store: Store,
-    layout: Layout,
-    *,
-    folder: str = HOODIE_FOLDER,
-    name: str = "history",
-    names_are_ranges: bool = True,
+    store: Store, layout: Layout, *, name: str = "history", names_are_ranges: bool = True
 ) -> TimelineArchive | ArchiveLogs:
-    """Return the archive that a writer of the timeline adds to; `folder` as for `load_timeline`.
+    """Return the archive that a writer of the timeline adds to.
 
     `name` is `TableConfig.archive_name`; `names_are_ranges` as for `TimelineArchive`.
     """
     if layout.names_completion_time:
-        return TimelineArchive.of(store, layout, folder=folder, history_path=name, names_are_ranges=names_are_ranges)
-    return ArchiveLogs(store, f"{folder}/{name}")
+        return TimelineArchive.of(store, layout, history_path=name, names_are_ranges=names_are_ranges)
+    return ArchiveLogs(store, f"{layout.folder}/{name}")

@@ -36,10 +36,12 @@ class Layout(ABC):
     """Base of all layout versions. `zone` is the time zone of the table's instant times."""
 
     zone: TimelineZone = TimelineZone.LOCAL
+    folder: str = HOODIE_FOLDER
+    """Folder of the table's own files; of the metadata table `.hoodie/metadata/.hoodie`."""
 
     @abstractmethod
-    def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """Return the folder of the active timeline's files; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
+    def instant_folder(self) -> str:
+        """Return the folder of the active timeline's files."""
 
     @abstractmethod
     def stored_action(self, action: Action) -> Action:
@@ -104,8 +106,8 @@ class LayoutV1(Layout):
     The completion time is the change time of the completed file.
     """
 
-    def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        return folder
+    def instant_folder(self) -> str:
+        return self.folder
 
     def stored_action(self, action: Action) -> Action:
         """Return `replacecommit` for a clustering, whose pending files have that action; else the action."""
@@ -126,8 +128,8 @@ class LayoutV2(Layout):
     timeline_path: str = "timeline"
     """The folder that `hoodie.timeline.path` names."""
 
-    def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        return f"{folder}/{self.timeline_path}"
+    def instant_folder(self) -> str:
+        return f"{self.folder}/{self.timeline_path}"
 
     def stored_action(self, action: Action) -> Action:
         return action
@@ -145,15 +147,19 @@ class LayoutV2(Layout):
 
 
 def layout_for(
-    version: TableVersion | int, timeline_path: str = "timeline", *, zone: TimelineZone = TimelineZone.LOCAL
+    version: TableVersion | int,
+    timeline_path: str = "timeline",
+    *,
+    zone: TimelineZone = TimelineZone.LOCAL,
+    folder: str = HOODIE_FOLDER,
 ) -> Layout:
     """Return the layout of a table version; `timeline_path` is `hoodie.timeline.path` (not used on version 6).
 
     Raises: UnsupportedError if the version is not 6, 8 or 9.
     """
     if TableVersion.of(version).has_completion_time_in_name:
-        return LayoutV2(zone=zone, timeline_path=timeline_path)
-    return LayoutV1(zone=zone)
+        return LayoutV2(zone=zone, folder=folder, timeline_path=timeline_path)
+    return LayoutV1(zone=zone, folder=folder)
 
 
 def layout_of(config: TableConfig) -> Layout:

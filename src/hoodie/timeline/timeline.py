@@ -22,7 +22,7 @@ from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.layout import Layout
 from hoodie.timeline.zone import instant_time_of_ms, next_instant_time
 
 _requested_time = attrgetter("requested_time")
@@ -177,9 +177,7 @@ def _wrong_arguments(requested_time: object, action: object = None) -> InvalidCo
     )
 
 
-def read_instant(
-    store: Store, layout: Layout, instant: Instant, state: State | None = None, *, folder: str = HOODIE_FOLDER
-) -> bytes:
+def read_instant(store: Store, layout: Layout, instant: Instant, state: State | None = None) -> bytes:
     """Read the instant's file of `state`, by default of its present state. Files of pending states are often empty.
 
     Raises:
@@ -187,7 +185,7 @@ def read_instant(
         CorruptFileError: the file of a completed write is empty.
     """
     state = instant.state if state is None else state
-    paths = [f"{layout.instant_folder(folder)}/{name}" for name in layout.names(instant, state)]
+    paths = [f"{layout.instant_folder()}/{name}" for name in layout.names(instant, state)]
     for path in paths:
         try:
             content = store.read(path)
@@ -226,11 +224,11 @@ class TimelineReader:
     Memory: the file names of the last listing and their instants.
     """
 
-    def __init__(self, store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> None:
-        """Create a reader and read nothing yet; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
+    def __init__(self, store: Store, layout: Layout) -> None:
+        """Create a reader and read nothing yet."""
         self.layout = layout
         self._store = store
-        self._folder = layout.instant_folder(folder)
+        self._folder = layout.instant_folder()
         self._last = _Listing()
 
     @property
@@ -287,9 +285,9 @@ class TimelineReader:
         return found
 
 
-def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:
+def load_timeline(store: Store, layout: Layout) -> Timeline:
     """Load an active timeline once; see `TimelineReader.load`."""
-    return TimelineReader(store, layout, folder=folder).load()
+    return TimelineReader(store, layout).load()
 
 
 class InstantClock:

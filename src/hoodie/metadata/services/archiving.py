@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, Timeline, archive_instants
@@ -58,7 +58,6 @@ def archive_if_due(context: ServiceContext) -> bool:
         folder.store,
         folder.layout,
         instants,
-        folder=METADATA_HOODIE_FOLDER,
         archive_name=folder.archive_name,
         fence=context.table,
     )

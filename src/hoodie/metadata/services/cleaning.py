@@ -16,7 +16,7 @@ from hoodie.format.instants.service_metadata import (
     CleanMetadata,
     CleanPartitionMetadata,
 )
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
@@ -33,7 +33,7 @@ def finish_clean(context: ServiceContext) -> bool:
     folder = context.folder
     pending = context.metadata_timeline.pending().filter(lambda instant: instant.action is Action.CLEAN)
     for instant in pending:
-        content = read_instant(folder.store, folder.layout, instant, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+        content = read_instant(folder.store, folder.layout, instant, State.REQUESTED)
         if not content:
             folder.forget(instant.requested_time, Action.CLEAN, State.INFLIGHT, State.REQUESTED)
             continue

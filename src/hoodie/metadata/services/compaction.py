@@ -21,7 +21,7 @@ from hoodie.metadata.delta_commit import base_file_to_bytes
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, METADATA_VERSION, partition_folder
+from hoodie.metadata.paths import METADATA_VERSION, partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.slices import SliceReader, check_recorded_logs, slices_of
 from hoodie.storage import Store, StoreSpec, ask, open_store
@@ -117,7 +117,7 @@ def _is_older_pending(context: ServiceContext, deltas: Timeline) -> bool:
 
 def _stored_plan(folder: MetadataFolder, pending: Instant) -> CompactionPlan | None:
     """Return the plan of a pending compaction; None if its writer stopped before it stored the plan."""
-    content = read_instant(folder.store, folder.layout, pending, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+    content = read_instant(folder.store, folder.layout, pending, State.REQUESTED)
     return CompactionPlan.parse(content) if content else None
 
 

@@ -22,7 +22,7 @@ from hoodie.index.record.building.plan import pending_indexing
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import build_time, fills_a_partition, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.paths import METADATA_COMMITS, METADATA_FOLDER, METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_COMMITS, METADATA_FOLDER, partition_folder
 from hoodie.metadata.services.compaction import missing_files
 from hoodie.metadata.slices import StoredFile, check_recorded_logs
 from hoodie.metadata.table import MetadataTable
@@ -178,7 +178,7 @@ def _files_of_no_build(survey: Survey, folder: MetadataFolder, timeline: Timelin
 
 
 def _empty_instants(survey: Survey, folder: MetadataFolder) -> Iterator[Problem]:
-    for info in survey.directly_in(folder.layout.instant_folder(METADATA_HOODIE_FOLDER)):
+    for info in survey.directly_in(folder.layout.instant_folder()):
         instant = folder.layout.parse(info)
         if instant is not None and instant.is_completed and instant.action.writes_data and not info.size_bytes:
             yield Problem(kinds.METADATA_DAMAGED, info.path, "commit metadata", "0 bytes")
