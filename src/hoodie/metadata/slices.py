@@ -365,11 +365,11 @@ def read_slice(
     """
     if version is None:
         version = METADATA_VERSION if file_slice.counted is None else TableVersion.SIX
-    parses: list[_Parse] = [_parse_log] * len(files)
+    reads: list[Callable[[], Any]] = [partial(_parse_log, store, info, version) for info in files]
     if file_slice.base_file is not None:
-        parses[0] = lambda store, info, _version: open_base(store, info)
+        reads[0] = partial(open_base, store, files[0])
     keys = [_key(store, info, version, scope) for info in files]
-    found = _kept.get_all(store, files, keys, parses, version)
+    found = _kept.get_all(store, files, keys, reads)
     base: HFileReader | None = found.pop(0) if file_slice.base_file is not None else None
     return assembled(file_slice, base, found)
 
@@ -378,7 +378,6 @@ def _parse_log(store: Store, info: FileInfo, version: TableVersion) -> LogConten
     return written_logs.find_file(store, info) or read_log(store, info.path, version=version)
 
 
-_Parse = Callable[[Store, FileInfo, TableVersion], Any]
 _FileKey = tuple[str, tuple[tuple[str, str], ...], str, int, int, bool, object]
 """URI and options of a store; path, size and change time of a file; may a log file have torn blocks; tag or scope."""
 
@@ -399,21 +398,16 @@ class _ParsedFiles:
         self._bytes = 0
 
     def get_all(
-        self,
-        store: Store,
-        infos: Sequence[FileInfo],
-        keys: Sequence[_FileKey],
-        parses: Sequence[_Parse],
-        version: TableVersion,
+        self, store: Store, infos: Sequence[FileInfo], keys: Sequence[_FileKey], reads: Sequence[Callable[[], Any]]
     ) -> list[Any]:
-        """Return the parsed files, from the cache or by their parse; those that are read are read together."""
+        """Return the parsed files, from the cache or by their read; those that are read are read together."""
         with self._lock:
             known = [self._parsed.get(key) for key in keys]
             for key, found in zip(keys, known, strict=True):
                 if found is not None:
                     self._parsed.move_to_end(key)
         missing = [place for place, found in enumerate(known) if found is None]
-        read = together(store, *(partial(parses[place], store, infos[place], version) for place in missing))
+        read = together(store, *(reads[place] for place in missing))
         for place, parsed in zip(missing, read, strict=True):
             self.put(keys[place], parsed, infos[place])
             known[place] = parsed, 0

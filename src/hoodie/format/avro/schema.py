@@ -86,7 +86,12 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
         )
     record = {"type": "record", "name": name, "namespace": namespace}
     record["fields"] = [_avro_field(child, f"{namespace}.{name}", namespace, "") for child in schema]  # type: ignore[assignment]
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return schema_text(record)
+
+
+def schema_text(schema: Mapping[str, Any]) -> str:
+    """Return a schema as the text that is stored: JSON without blanks."""
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def _avro_field(child: pa.Field, namespace: str, enclosing: str, parent: str) -> dict[str, Any]:

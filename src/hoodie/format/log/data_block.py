@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.format.avro.rows import decode_rows, encode_rows
 from hoodie.format.avro.safe_schema import parse_schema
-from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name, avro_to_arrow
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name, avro_to_arrow, schema_text
 from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
 from hoodie.format.schema.arrow_types import bytes_of, offsets_of
@@ -86,7 +86,7 @@ def _log_schema(table_avro: str, table_name: str, columns: tuple[str, ...] | Non
     head = {"type": "record", "name": record.get("name", name)}
     if "." not in head["name"]:
         head["namespace"] = record.get("namespace", namespace)
-    return json.dumps(head | {"fields": meta + fields}, ensure_ascii=False, separators=(",", ":"))
+    return schema_text(head | {"fields": meta + fields})
 
 
 def data_block(

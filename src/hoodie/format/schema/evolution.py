@@ -96,14 +96,8 @@ def missing_paths(table: Iterable[pa.Field], found: Iterable[pa.Field], prefix: 
 
 def _with_types(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
     """Give columns of nulls without a type the types of the table's columns, and drop meta fields."""
-    known = {child.name: child.type for child in table}
-    return pa.schema(
-        [
-            child.with_type(_typed(child.type, known[child.name])) if child.name in known else child
-            for child in incoming
-            if child.name not in _META
-        ]
-    )
+    found = pa.struct([child for child in incoming if child.name not in _META])
+    return pa.schema(_typed(found, pa.struct(list(table))).fields)
 
 
 def _typed(found: pa.DataType, table: pa.DataType) -> pa.DataType:

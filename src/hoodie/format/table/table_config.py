@@ -149,6 +149,7 @@ class TableConfig:
         if not partition_field_types and typed_fields == partition_fields:
             partition_field_types = own_types
         ordering_fields = values.items(keys.ORDERING_FIELDS) or values.items(keys.PRECOMBINE_FIELD)
+        old_format = values.choice(keys.OLD_BASE_FILE_FORMAT, BaseFileFormat, BaseFileFormat.PARQUET)
         merge_mode = stored_merge_mode(version, raw, has_ordering=bool(ordering_fields), path=path)
         return cls(
             raw=dict(raw),
@@ -171,7 +172,7 @@ class TableConfig:
             has_slash_separated_dates=values.flag(keys.SLASH_SEPARATED_DATES, default=False),
             drops_partition_columns=values.flag(keys.DROP_PARTITION_COLUMNS, default=False),
             populates_meta_fields=values.flag(keys.POPULATE_META_FIELDS, default=True),
-            base_file_format=values.choice(keys.BASE_FILE_FORMAT, BaseFileFormat, values.old_base_file_format()),
+            base_file_format=values.choice(keys.BASE_FILE_FORMAT, BaseFileFormat, old_format),
             merge_mode=merge_mode,
             merge_rule=effective_merge_rule(merge_mode, raw, path=path),
             merge_strategy_id=merge_strategy_id(raw),
@@ -318,9 +319,6 @@ class _Values:
         except ValueError:
             expected = ", ".join(choices)
             raise InvalidConfigError(f"{self.path}: {key}: one of {expected} expected, found {text[:100]!r}") from None
-
-    def old_base_file_format(self) -> BaseFileFormat:
-        return self.choice(keys.OLD_BASE_FILE_FORMAT, BaseFileFormat, BaseFileFormat.PARQUET)
 
     def expect_native_format(self) -> None:
         found = self.raw.get(keys.TABLE_FORMAT, "").strip()

@@ -94,7 +94,8 @@ class StorageBasedLock(LockProvider):
             data, version = seen
             found = LockFile.parse(data)
             if found is None:
-                return self._no_lock_file(data)
+                what = f": expected JSON with expired, validUntil and owner, found {len(data)} other bytes"
+                return Refusal(what, "If no writer runs, delete the file")
             if found.owner == _name(owner) and not found.is_released:
                 self._held = (found, version)  # the answer to the put was lost, and the client tried again
                 return None
@@ -169,12 +170,6 @@ class StorageBasedLock(LockProvider):
             f" is held by {found}",
             f"If that writer is dead, its lock ends in {seconds} s: set {concurrency.LOCK_WAIT_MS.key} above that; or, "
             "if you are certain that it does not run any more, delete the file",
-        )
-
-    def _no_lock_file(self, data: bytes) -> Refusal:
-        return Refusal(
-            f": expected JSON with expired, validUntil and owner, found {len(data)} other bytes",
-            "If no writer runs, delete the file",
         )
 
 
