@@ -90,7 +90,8 @@ class HFileReader:
         root = self._blocks.parse(section, start, (INDEX,))
         meta = self._blocks.parse(section[root.end - start :], root.end, (INDEX,))
         info = self._blocks.parse(section[meta.end - start :], meta.end, (FILE_INFO,))
-        self._file_info = parse_file_info(info, path=path)
+        self.file_info: Mapping[str, bytes] = parse_file_info(info, path=path)
+        """Names and values of the file info, among them `schema`."""
         is_only_level = trailer.index_levels == 1
         check_entry_count(trailer.data_index_count, limit=start, path=path, offset=root.start)
         check_entry_count(trailer.meta_index_count, limit=start, path=path, offset=meta.start)
@@ -116,11 +117,6 @@ class HFileReader:
     def __len__(self) -> int:
         """Return the number of entries that the trailer stores."""
         return self._trailer.entry_count
-
-    @property
-    def file_info(self) -> Mapping[str, bytes]:
-        """Names and values of the file info, among them `schema`."""
-        return self._file_info
 
     @property
     def block_count(self) -> int:
@@ -232,7 +228,7 @@ class HFileReader:
     @property
     def _is_by_java(self) -> bool:
         """Whether the file may be in Java's order. Our writer writes no such files."""
-        return CREATED in self._file_info
+        return CREATED in self.file_info
 
     def _groups(self, level: IndexLevel) -> Iterator[tuple[range, Entries]]:
         """Yield the numbers of neighbouring blocks of `level`, and the entries of these blocks."""
@@ -267,7 +263,7 @@ class HFileReader:
             yield keys, values
 
     def _check_end(self, count: int, last: bytes | None) -> None:
-        stored = self._file_info.get(LAST_KEY)
+        stored = self.file_info.get(LAST_KEY)
         wrong = ""
         if count != self._trailer.entry_count:
             wrong = f"expected {self._trailer.entry_count} entries, found {count}"

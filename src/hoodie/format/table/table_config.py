@@ -81,7 +81,6 @@ class TableConfig:
     The types in `TYPED_PARTITION_FIELDS` count if that property names the same fields."""
     ordering_fields: tuple[str, ...]
     key_generator: KeyGeneratorType
-    key_generator_class: str | None
     timestamp_options: Mapping[str, str] = field(hash=False)
     """Stored options of the timestamp key generator without their prefix, such as `output.dateformat`."""
     is_hive_style: bool
@@ -165,7 +164,6 @@ class TableConfig:
             key_generator=stored_key_generator(
                 raw, record_key_fields=record_key_fields, partition_fields=partition_fields, path=path
             ),
-            key_generator_class=raw.get(keys.KEY_GENERATOR_CLASS) or None,
             timestamp_options=_timestamp_options(raw),
             is_hive_style=values.flag(keys.HIVE_STYLE, default=False),
             is_url_encoded=values.flag(keys.URL_ENCODE, default=False),
@@ -190,11 +188,6 @@ class TableConfig:
             create_schema=raw.get(keys.CREATE_SCHEMA) or None,
             bootstrap_base_path=raw.get(keys.BOOTSTRAP_BASE_PATH) or None,
         )
-
-    @property
-    def layout_version(self) -> int:
-        """`hoodie.timeline.layout.version`."""
-        return self.version.layout_version
 
     @property
     def may_have_slice_logs(self) -> bool:
