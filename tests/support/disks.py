@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hoodie.storage import LocalStore, StoreSpec
-from hoodie.storage.disk import SystemDisk
+from hoodie.storage.disk import Disk
 from hoodie.storage.memory import BufferedOutput
 from tests.support.fault_store import SCHEME, Call, CrashError, register, unregister
 
@@ -24,15 +24,15 @@ _LONG_AGO = 1_700_000_000
 Act = Callable[[], None]
 
 
-class CountingDisk:
-    """The calls of `SystemDisk`, listed in `calls`. A streamed file is two calls: it is opened, and written at its end.
+class CountingDisk(Disk):
+    """The calls of a disk, listed in `calls`. A streamed file is two calls: it is opened, and written at its end.
 
     Subclasses decide in `_run` what a call does.
     """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        self._system = SystemDisk()
+        self._system = Disk()
         self._lock = threading.RLock()
 
     def _run(self, call: Call, act: Act, half: Act | None = None) -> None:

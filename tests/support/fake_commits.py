@@ -16,7 +16,6 @@ from hoodie.format.table.table_config import TableConfig, TableType, TimelineZon
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import LocalStore, Store
 from hoodie.timeline import (
@@ -115,7 +114,7 @@ class FakeTable:
 
     def metadata_content(self, instant: Instant, state: State | None = None) -> bytes:
         """The content of a file of an instant of the metadata table."""
-        return read_instant(self.store, self.metadata_folder.layout, instant, state, folder=METADATA_HOODIE_FOLDER)
+        return read_instant(self.store, self.metadata_folder.layout, instant, state)
 
     def change(self, metadata_table: MetadataTable, changes: MetadataChanges) -> str:
         """A delta commit whose data instant the timeline does not know: it is visible at once."""

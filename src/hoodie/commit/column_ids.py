@@ -7,19 +7,18 @@ name if that commit has none. It finds the history only in files of commits on t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.format.avro.schema import OPERATION_FIELD
+from hoodie.format.avro.schema import OPERATION_FIELD, schema_text
 from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.format.schema.arrow_types import fields_below
 from hoodie.format.schema.column_ids import (
     LATEST_SCHEMA,
     SCHEMA_FOLDER,
     ColumnId,
-    fields_below,
     history_name,
     instant_of_history,
     is_history,
@@ -36,7 +35,7 @@ def column_metadata(view: TableView, *, as_of: str | None = None) -> dict[str, s
     if not visible or visible[-1].version == 0:
         return {}
     latest = next(found for found in records_of(view) if found["version_id"] == visible[-1].version)
-    return {LATEST_SCHEMA: _text(latest)}
+    return {LATEST_SCHEMA: schema_text(latest)}
 
 
 def column_record(view: TableView) -> tuple[Record, bool]:
@@ -56,7 +55,7 @@ def column_record(view: TableView) -> tuple[Record, bool]:
 
 def changed_columns(record: Record, instant_time: str) -> dict[str, str]:
     """Return the extra metadata of a commit that changes the columns to this record."""
-    return {LATEST_SCHEMA: _text({**record, "version_id": int(instant_time)})}
+    return {LATEST_SCHEMA: schema_text({**record, "version_id": int(instant_time)})}
 
 
 def _first_record(view: TableView) -> Record:
@@ -77,10 +76,6 @@ def records_of(view: TableView) -> list[Record]:
     return records
 
 
-def _text(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def store_column_history(now: TableView, instant_time: str, metadata: CommitMetadata) -> None:
     """Write the history of the ids for a commit that has ids; call it under the table's lock, before the commit.
 
@@ -95,7 +90,7 @@ def store_column_history(now: TableView, instant_time: str, metadata: CommitMeta
     if latest["version_id"] == int(instant_time):
         versions = {found.version for found in visible_schemas(now)}
         older = [found for found in records_of(now) if found["version_id"] in versions] if versions else []
-        text = _text({"schemas": [latest, *(older or [_first_record(now)])]}).encode()
+        text = schema_text({"schemas": [latest, *(older or [_first_record(now)])]}).encode()
     _delete_archived_histories(now)
     is_named = now.config.version.has_completion_time_in_name
     name = history_name(instant_time, now.clock.next_time(now.timeline) if is_named else None)

@@ -17,6 +17,7 @@ class Sized(Protocol):
         ...
 
 
+T = TypeVar("T")
 Item = TypeVar("Item", bound=Sized)
 
 
@@ -62,14 +63,20 @@ def cuts(sizes: Sequence[int], count: int) -> list[tuple[int, int]]:
 
 def chunks(items: Iterable[Item], limit_bytes: int) -> Iterator[tuple[Item, ...]]:
     """Yield the items in order, in groups of at most `limit_bytes`; a larger item is a group of its own."""
-    group: list[Item] = []
-    size_bytes = 0
+    return measured_chunks(items, limit_bytes, file_bytes)
+
+
+def measured_chunks(items: Iterable[T], limit_bytes: int, size_of: Callable[[T], int]) -> Iterator[tuple[T, ...]]:
+    """Yield the items as `chunks` does; `size_of` measures an item."""
+    group: list[T] = []
+    group_bytes = 0
     for item in items:
-        if group and size_bytes + item.size_bytes > limit_bytes:
+        size_bytes = size_of(item)
+        if group and group_bytes + size_bytes > limit_bytes:
             yield tuple(group)
-            group, size_bytes = [], 0
+            group, group_bytes = [], 0
         group.append(item)
-        size_bytes += item.size_bytes
+        group_bytes += size_bytes
     if group:
         yield tuple(group)
 

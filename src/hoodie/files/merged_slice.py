@@ -27,7 +27,7 @@ from hoodie.files.stored_groups import LIKELY_KEYS, StoredGroups
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, KeyLookup, spread
 from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
-from hoodie.storage import ScratchFolder, Store, scratch_folder
+from hoodie.storage import Store, scratch_folder, scratch_input, scratch_output
 
 __all__ = [
     "ScanRule",
@@ -286,13 +286,13 @@ class _SpilledParts:
     Memory: twice the table that is being written or read. Close it before reading.
     """
 
-    def __init__(self, folder: ScratchFolder, name: str, schema: pa.Schema, count: int) -> None:
+    def __init__(self, folder: str, name: str, schema: pa.Schema, count: int) -> None:
         self._folder = folder
         self._names = [f"{name}-{number}" for number in range(count)]
         self._sinks: list[pa.NativeFile] = []
         self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
         for own in self._names:
-            self._sinks.append(folder.open_output(own))
+            self._sinks.append(scratch_output(f"{folder}/{own}"))
             self._writers.append(pa.ipc.new_stream(self._sinks[-1], schema, options=_SPILL_OPTIONS))
 
     def write(self, rows: pa.Table) -> None:
@@ -316,7 +316,7 @@ class _SpilledParts:
 
     def read(self, number: int) -> Iterator[pa.Table]:
         """Yield the rows of one part, in pieces."""
-        with self._folder.open_input(self._names[number]) as source, pa.ipc.open_stream(source) as reader:
+        with scratch_input(f"{self._folder}/{self._names[number]}") as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch])
 

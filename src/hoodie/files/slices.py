@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hoodie.format.filenames import BaseFileName, LogFileName, base_name_parts
+from hoodie.format.filenames import BaseFileName, LogFileName, base_name_parts, name_of, parse_data_file
+from hoodie.format.instants.write_stat import WriteStat
 from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Timeline
 
@@ -108,6 +109,15 @@ class SliceHistory:
 def join_path(partition_path: str, name: str) -> str:
     """Return the path of a file in a partition; in a table without partitions, the folder is the base path."""
     return f"{partition_path}/{name}" if partition_path else name
+
+
+def written_file(stat: WriteStat) -> BaseFile | LogFile | None:
+    """Return the file of a write statistic; None if it has no name of a base or log file."""
+    path, name = stat.partition_path or "", name_of(stat.path or "")
+    found = parse_data_file(name)
+    if isinstance(found, BaseFileName):
+        return BaseFile(path, name, found.file_id, found.instant_time, stat.file_size_bytes)
+    return None if found is None else LogFile(path, found, stat.file_size_bytes)
 
 
 def latest_slices(

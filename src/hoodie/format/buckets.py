@@ -17,14 +17,13 @@ import pyarrow as pa
 
 from hoodie.config.patterns import check_pattern, is_found
 from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.format.hashes.java_hash import hash_ranges, java_hash
+from hoodie.format.hashes.java_hash import hash_ranges, java_hash, text_chunks
 from hoodie.format.json_text import parse_json_object
 
 BUCKET_FOLDER: Final = ".hoodie/.bucket_index"
 HASHING_CONFIG_FOLDER: Final = f"{BUCKET_FOLDER}/partition_bucket_index_meta/configs"
 CONSISTENT_HASHING_FOLDER: Final = f"{BUCKET_FOLDER}/consistent_hashing_metadata"
 HASHING_CONFIG_SUFFIX: Final = ".hashing_config"
-_CHUNK_BYTES = 1024 * 1024
 _COMMA, _COLON = ord(","), ord(":")
 _NULL, _EMPTY = b"__null__", b"__empty__"
 Places = npt.NDArray[np.int64]
@@ -94,15 +93,9 @@ def bucket_of_keys(keys: pa.StringArray, fields: Sequence[str], count: int) -> n
     [5, 6, 6]
     """
     hashes = np.uint32(31) + java_hash(keys).view(np.uint32)
-    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
     names = [name.encode() for name in fields]
-    first = 0
-    while first < len(keys):
-        fitting = int(np.searchsorted(offsets, offsets[first] + _CHUNK_BYTES, side="right")) - 1
-        stop = min(max(fitting, first + 1), len(keys))
-        text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
-        _hash_composite(text, offsets[first : stop + 1] - offsets[first], names, hashes[first:stop])
-        first = stop
+    for rows, text, offsets in text_chunks(keys):
+        _hash_composite(text, offsets, names, hashes[rows])
     buckets: npt.NDArray[np.int32] = ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(count)).astype(np.int32)
     return buckets
 
@@ -111,7 +104,8 @@ def _hash_composite(text: memoryview, offsets: Places, names: list[bytes], hashe
     """Replace the hashes of the keys that have values of hash fields by the hashes of the lists of these values."""
     data = np.frombuffer(text, np.uint8)
     marks = _Marks(np.flatnonzero(data == _COMMA), np.flatnonzero(data == _COLON))
-    has_both = (marks.commas_in(offsets) > 0) & (marks.colons_in(offsets) > 0)
+    has_both = np.diff(np.searchsorted(marks.commas, offsets)).astype(np.bool_)
+    has_both &= np.diff(np.searchsorted(marks.colons, offsets)).astype(np.bool_)
     keys = np.flatnonzero(has_both)
     here, ends = offsets[:-1][keys], offsets[1:][keys]
     lists = np.ones(len(keys), np.uint32)
@@ -135,16 +129,10 @@ class _Marks:
 
     def __init__(self, commas: Places, colons: Places) -> None:
         end = np.array([np.iinfo(np.int64).max])
-        self._commas, self._colons = np.concatenate([commas, end]), np.concatenate([colons, end])
-
-    def commas_in(self, offsets: Places) -> Places:
-        return np.diff(np.searchsorted(self._commas, offsets))
-
-    def colons_in(self, offsets: Places) -> Places:
-        return np.diff(np.searchsorted(self._colons, offsets))
+        self.commas, self.colons = np.concatenate([commas, end]), np.concatenate([colons, end])
 
     def next_colon(self, start: Places) -> Places:
-        return self._colons[np.searchsorted(self._colons, start)]
+        return self.colons[np.searchsorted(self.colons, start)]
 
     def split(self, colon: Places, end: Places) -> Places:
         """Return the end of each value that starts behind `colon`.
@@ -152,11 +140,11 @@ class _Marks:
         It is the last comma before the first colon that has a comma between it and `colon`; `end` without such a colon.
         Commas in a value, and colons before the first comma of a value, are thus part of the value.
         """
-        comma = self._commas[np.searchsorted(self._commas, colon)]
+        comma = self.commas[np.searchsorted(self.commas, colon)]
         inside = comma < end
-        later = self._colons[np.searchsorted(self._colons, np.where(inside, comma, end))]
+        later = self.colons[np.searchsorted(self.colons, np.where(inside, comma, end))]
         inside &= later < end
-        last = self._commas[np.searchsorted(self._commas, np.where(inside, later, 0)) - 1]
+        last = self.commas[np.searchsorted(self.commas, np.where(inside, later, 0)) - 1]
         return np.where(inside, last, end)
 
 

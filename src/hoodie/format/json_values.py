@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.arrow_types import with_leaves
 
 _JSON_CONTROLS: Final = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
 """Characters that `json` leaves as they are: commands of some terminals, and ends of lines in Python."""
@@ -35,7 +36,8 @@ def printable_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         if convert is None:
             values: list[Any] = column.to_pylist()
             return values
-        return [None if value is None else convert(value) for value in column.cast(_stored(column.type)).to_pylist()]
+        stored = column.cast(with_leaves(column.type, _stored))
+        return [None if value is None else convert(value) for value in stored.to_pylist()]
     except UnicodeDecodeError as error:
         raise SchemaMismatchError(
             f"a text is not UTF-8 ({error.object!r:.60}); update the row with the right text, or print other columns"
@@ -68,16 +70,10 @@ def _is_moment(data_type: pa.DataType) -> bool:
 
 
 def _stored(data_type: pa.DataType) -> pa.DataType:
-    """Return the type with the stored numbers of dates and timestamps, at every depth."""
-    if _is_moment(data_type):
-        return pa.int32() if pa.types.is_date32(data_type) else pa.int64()
-    if pa.types.is_struct(data_type):
-        return pa.struct([child.with_type(_stored(child.type)) for child in data_type.fields])
-    if pa.types.is_map(data_type):
-        return pa.map_(data_type.key_type, data_type.item_field.with_type(_stored(data_type.item_type)))
-    if pa.types.is_list(data_type):
-        return pa.list_(data_type.value_field.with_type(_stored(data_type.value_type)))
-    return data_type
+    """Return the type of the stored numbers of dates and timestamps; other types as they are."""
+    if not _is_moment(data_type):
+        return data_type
+    return pa.int32() if pa.types.is_date32(data_type) else pa.int64()
 
 
 def _conversion(data_type: pa.DataType) -> Callable[[Any], Any] | None:

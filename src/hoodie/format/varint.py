@@ -70,9 +70,9 @@ def varint_at(data: bytes | memoryview, position: int, *, bytes_max: int = BYTES
     raise ValueError(f"a number has more than {bytes_max} bytes")
 
 
-def zigzag_at(data: bytes | memoryview, position: int, *, bytes_max: int = BYTES_MAX) -> tuple[int, int]:
+def zigzag_at(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """Decode the signed number at a position; return the number and the position after it. Raises: as `varint_at`."""
-    number, position = varint_at(data, position, bytes_max=bytes_max)
+    number, position = varint_at(data, position)
     return (number >> 1) ^ -(number & 1), position
 
 

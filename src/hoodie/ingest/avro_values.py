@@ -15,13 +15,13 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import HoodieError, SourceError
 from hoodie.format.avro.rows.decode import decode_rows
 from hoodie.format.avro.schema import avro_to_arrow
+from hoodie.format.schema.arrow_types import offsets_of
 from hoodie.format.schema.conform import conform
 from hoodie.ingest.values import Parsed, parsed_rows
 
@@ -71,9 +71,7 @@ class AvroForm:
         return pc.binary_slice(values, _PREFIX_BYTES), writer
 
     def _rows(self, bodies: pa.Array, writer: str) -> pa.StructArray:
-        # The array may be a slice: its first offset is not 0.
-        offsets = np.frombuffer(bodies.buffers()[1], np.int32)[bodies.offset : bodies.offset + len(bodies) + 1]
-        bounds = offsets.astype(np.int64)
+        bounds = offsets_of(bodies)
         table = decode_rows(bodies.buffers()[2] or b"", bounds[:-1], bounds[1:], writer, path=_WHERE)
         found = {*table.column_names}
         try:

@@ -8,7 +8,6 @@ from typing import Any
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.instants.commit_metadata import WriteStat
-from hoodie.metadata.delta_commit import FileGroupDelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,29 +26,17 @@ class MetadataChanges:
     """Partition paths."""
     written_logs: tuple[WriteStat, ...] = ()
     """Log files of metadata partitions that tasks have written for this instant (`delta_commit.write_log`)."""
-    deltas: tuple[FileGroupDelta, ...] = ()
-    """Rows of metadata partitions that the caller has made itself."""
     collected: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Name of a partition kind -> what it collected from the commit (`PartitionKind.collect`)."""
     is_overlapped: bool = False
     """Whether an earlier instant is pending: its rows will come before these in the order of the log files."""
 
-    @property
-    def metadata_partitions(self) -> frozenset[str]:
-        """Names of the metadata partitions for which log files or rows already exist."""
-        written = (stat.partition_path or "" for stat in self.written_logs)
-        return frozenset({*written, *(delta.partition for delta in self.deltas)})
-
-    def deltas_of(self, partition: str) -> tuple[FileGroupDelta, ...]:
-        """Return the rows that the caller has made for one metadata partition."""
-        return tuple(delta for delta in self.deltas if delta.partition == partition)
-
     def check_partitions(self, present: Collection[str]) -> None:
-        """Refuse log files and rows of metadata partitions that the table does not have.
+        """Refuse log files of metadata partitions that the table does not have.
 
         Raises: CommitConflictError.
         """
-        missing = sorted(self.metadata_partitions - set(present))
+        missing = sorted({stat.partition_path or "" for stat in self.written_logs}.difference(present))
         if missing:
             raise CommitConflictError(
                 f"the metadata table has no partition {', '.join(missing)}: it was dropped while this write ran; "

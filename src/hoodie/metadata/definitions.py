@@ -27,16 +27,11 @@ def read_definition(store: Store, partition: str) -> Mapping[str, Any] | None:
     return definition if isinstance(definition, dict) else None
 
 
-def write_definition(store: Store, partition: str, definition: Mapping[str, Any]) -> None:
-    """Add or replace the definition of a metadata partition.
+def write_definitions(store: Store, new: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add or replace the definitions of these metadata partitions.
 
     Raises: CorruptFileError if the definitions do not parse.
     """
-    write_definitions(store, {partition: definition})
-
-
-def write_definitions(store: Store, new: Mapping[str, Mapping[str, Any]]) -> None:
-    """Add or replace the definitions of these metadata partitions. Raises: as `write_definition`."""
     content = _read(store)
     definitions = _definitions(content, store)
     changed = {**definitions, **new}

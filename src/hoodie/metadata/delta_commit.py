@@ -103,8 +103,7 @@ def write_delta_commit(
     `deltas` may be an iterator: one delta is in memory at a time, and up to `_ENCODED_MAX` for an object store.
     `written` are the write statistics of log files that `write_log` or `stage_log` wrote for this instant before.
 
-    Raises:
-        CommitConflictError: another process writes the same instant.
+    Raises: CommitConflictError if another process writes the same instant.
     """
     version = folder.config.version
     folder.request(requested_time, Action.DELTA_COMMIT)
@@ -148,7 +147,10 @@ def _logs(
     for delta in deltas:
         if not delta.is_empty:
             name = names.next_name(delta.partition, delta.file_id)
-            yield _log_to_write(folder.store, names.requested_time, delta, name)
+            content = _content(delta, names.requested_time)
+            path = f"{partition_folder(delta.partition)}/{name}"
+            stat = _stat(delta, f"{delta.partition}/{name}", name, len(content))
+            yield stat, partial(written_logs.create, folder.store, path, content)
     for stat in written:
         if is_staged_log(stat):
             name = names.next_name(stat.partition_path or "", stat.file_id)
@@ -193,17 +195,10 @@ class _LogNames:
 
 
 def write_base(
-    store: Store,
-    partition: str,
-    file_id: str,
-    keys: pa.Array,
-    values: pa.Array,
-    instant_time: str,
-    *,
-    again: bool = False,
+    store: Store, partition: str, file_id: str, keys: pa.Array, values: pa.Array, instant_time: str
 ) -> WriteStat:
-    """Write the base file of one file group; `keys` ascend. `again`: an older file of this name is replaced."""
-    stat, write = base_to_write(store, partition, file_id, keys, values, instant_time, again=again)
+    """Write the base file of one file group; `keys` ascend. An older file of this name is replaced."""
+    stat, write = base_to_write(store, partition, file_id, keys, values, instant_time, again=True)
     write()
     return stat
 
@@ -218,7 +213,7 @@ def base_to_write(
     *,
     again: bool = False,
 ) -> tuple[WriteStat, Callable[[], None]]:
-    """Encode the base file of `write_base`; return its write statistic, and the call that writes it."""
+    """Encode the base file of one file group; return its write statistic, and the call that writes it."""
     data = base_file_to_bytes(keys, values)
     name = base_name(file_id, instant_time)
     write = partial(store.replace if again else store.create, f"{partition_folder(partition)}/{name}", data)
@@ -235,35 +230,16 @@ def base_to_write(
     return stat, write
 
 
-def write_log(
-    store: Store,
-    requested_time: str,
-    delta: FileGroupDelta,
-    *,
-    version: int = 1,
-    name: LogFileName | None = None,
-    overwrite: bool = False,
-) -> WriteStat:
-    """Write the log file of one file group, before or within its delta commit.
+def write_log(store: Store, requested_time: str, delta: FileGroupDelta, *, version: int = 1) -> WriteStat:
+    """Write the log file of one file group, before its delta commit.
 
     Readers do not see the file until a delta commit of that instant completes. `version` orders several log files of
-    one file group; `name` is the whole name instead. `overwrite` replaces an existing file: a task that is retried
-    writes the same bytes again.
+    one file group. An existing file is replaced: a task that is retried writes the same bytes again.
     """
-    name = name or log_name(delta.file_id, requested_time, version)
-    stat, write = _log_to_write(store, requested_time, delta, name, overwrite=overwrite)
-    write()
-    return stat
-
-
-def _log_to_write(
-    store: Store, requested_time: str, delta: FileGroupDelta, name: LogFileName, *, overwrite: bool = False
-) -> tuple[WriteStat, Callable[[], None]]:
-    """Encode a log file; return its write statistic, and the call that writes it."""
+    name = log_name(delta.file_id, requested_time, version)
     content = _content(delta, requested_time)
-    write = store.replace if overwrite else partial(written_logs.create, store)
-    stat = _stat(delta, f"{delta.partition}/{name}", name, len(content))
-    return stat, partial(write, f"{partition_folder(delta.partition)}/{name}", content)
+    store.replace(f"{partition_folder(delta.partition)}/{name}", content)
+    return _stat(delta, f"{delta.partition}/{name}", name, len(content))
 
 
 def stage_log(store: Store, requested_time: str, delta: FileGroupDelta, folder: str) -> WriteStat:

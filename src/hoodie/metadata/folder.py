@@ -68,7 +68,7 @@ class MetadataFolder:
         """Load the active timeline of the metadata table."""
         if self.memory is not None:
             return self.memory.timeline()
-        return load_timeline(self.store, self.layout, folder=METADATA_HOODIE_FOLDER)
+        return load_timeline(self.store, self.layout)
 
     def existing_timeline(self) -> Timeline:
         """Load the active timeline of a metadata table that the table's properties name. It takes one listing.
@@ -111,9 +111,7 @@ class MetadataFolder:
     def archive(self) -> TimelineArchive | ArchiveLogs:
         """Return the archived timeline of the metadata table."""
         ranges = not self.config.may_have_slice_logs
-        return archive_of(
-            self.store, self.layout, folder=METADATA_HOODIE_FOLDER, name=self.archive_name, names_are_ranges=ranges
-        )
+        return archive_of(self.store, self.layout, name=self.archive_name, names_are_ranges=ranges)
 
     @property
     def archive_name(self) -> str:
@@ -129,21 +127,13 @@ class MetadataFolder:
         """Return the time by which instants are ordered: as `TableView.order_time`."""
         return instant.requested_time if self.names_base_instants else instant.completion_time or ""
 
-    def service_time(self, code: str, timeline: Timeline) -> str | None:
-        """Return the instant of a service in version 6: the last delta commit and the code; None in later versions."""
-        if not self.names_base_instants:
-            return None
-        deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
-        last = deltas.latest()
-        return None if last is None else f"{last.requested_time}{code}"
-
     def request(self, requested_time: str, action: Action, content: bytes = b"") -> None:
         """Create the requested file."""
-        create_requested(self.store, self.layout, requested_time, action, content, folder=METADATA_HOODIE_FOLDER)
+        create_requested(self.store, self.layout, requested_time, action, content)
 
     def begin(self, requested_time: str, action: Action, content: bytes = b"") -> None:
         """Create the inflight file."""
-        create_inflight(self.store, self.layout, requested_time, action, content, folder=METADATA_HOODIE_FOLDER)
+        create_inflight(self.store, self.layout, requested_time, action, content)
 
     def complete(
         self, requested_time: str, action: Action, content: bytes, *, completion_time: str, create_last: CreateFile
@@ -156,13 +146,12 @@ class MetadataFolder:
             action,
             content,
             completion_time=completion_time,
-            folder=METADATA_HOODIE_FOLDER,
             create=create_last,
         )
 
     def forget(self, requested_time: str, action: Action, *states: State) -> None:
         """Delete the instant's files of these states."""
-        delete_instant_files(self.store, self.layout, requested_time, action, *states, folder=METADATA_HOODIE_FOLDER)
+        delete_instant_files(self.store, self.layout, requested_time, action, *states)
 
     def partitions(self) -> list[str]:
         """Return the names of the partitions that have a folder, whether or not readers use them."""

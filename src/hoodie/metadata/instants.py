@@ -100,8 +100,7 @@ def with_archived_logs(store: Store, timeline: Timeline, names: Collection[str],
     library leaves these log files, and archives the instants before and after. The archive is read only if this process
     has not looked up the instant of such a log file before.
 
-    Raises:
-        CorruptFileError: the archive does not parse.
+    Raises: CorruptFileError if the archive does not parse.
     """
     in_doubt = logs_in_doubt(names, timeline.start, all_old=kind.logs_before_commit)
     if not in_doubt:
@@ -117,8 +116,7 @@ def with_archived_fills(store: Store, timeline: Timeline, slices: Iterable[FileS
     The JVM gives such instants small numbers, so it archives them before older delta commits. The archive is read only
     if this process has not looked up the instant before.
 
-    Raises:
-        CorruptFileError: the archive does not parse.
+    Raises: CorruptFileError if the archive does not parse.
     """
     times = {found.base_instant_time for found in slices}
     archived = {time for time in times if fills_a_partition(time) and timeline.get(time) is None}

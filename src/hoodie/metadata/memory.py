@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Layout, Timeline, TimelineReader
 
@@ -56,7 +56,7 @@ class FolderMemory:
     def __init__(self, store: Store, layout: Layout) -> None:
         """Create a memory; nothing is read."""
         self._store = store
-        self._reader = TimelineReader(store, layout, folder=METADATA_HOODIE_FOLDER)
+        self._reader = TimelineReader(store, layout)
         self._files: dict[str, Files] = {}
 
     def timeline(self) -> Timeline:

@@ -10,20 +10,19 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 
-from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName
 from hoodie.format.instants.commit_metadata import WriteOperation, WriteStat
 from hoodie.format.table.properties import PartitionMetadata
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.table_creation import new_metadata_table_config
 from hoodie.metadata.data_table import DataTable
-from hoodie.metadata.definitions import drop_definitions, write_definition, write_definitions
+from hoodie.metadata.definitions import write_definitions
 from hoodie.metadata.delta_commit import base_to_write, initial_log_to_bytes
 from hoodie.metadata.folder import MetadataFolder, commit_metadata, log_name, time_after
 from hoodie.metadata.instants import FIRST_FILL_CODE, build_time
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.kinds.registry import KindRegistry
 from hoodie.metadata.paths import (
     INDEX_DEFINITIONS,
     METADATA_FOLDER,
@@ -34,7 +33,6 @@ from hoodie.metadata.paths import (
 from hoodie.storage import Store, ask, together
 from hoodie.timeline import Action, Instant, InstantClock, State, Timeline
 
-_FIRST_INITIAL_TIME = 0
 _INSTANT_DIGITS = 17
 _INITIAL_PREFIX = "0" * 14
 
@@ -110,11 +108,11 @@ class _Filling:
         return cls(requested_time, first, [begin, *logs], _filled(folder, [stat for stat, _ in bases]))
 
 
-def _fill_times(folder: MetadataFolder, count: int, table: DataTable, timeline: Timeline) -> list[str]:
+def _fill_times(folder: MetadataFolder, wanted: int, table: DataTable, timeline: Timeline) -> list[str]:
     """Return the instants that fill new partitions."""
     times: list[str] = []
     known = timeline
-    while len(times) < count:
+    while len(times) < wanted:
         if folder.names_base_instants:
             times.append(initial_time_by_code(known, table.timeline))
         else:
@@ -125,14 +123,15 @@ def _fill_times(folder: MetadataFolder, count: int, table: DataTable, timeline: 
 
 
 def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:
-    """Return the instant that fills a new partition: the next value of the counter, or a time after all instants.
+    """Return the instant that fills a new partition: an unused counter of 17 digits, or a time after all.
 
     The counter must not be used after instants were archived: the active timeline would begin at zero again, and files
     of archived instants would count as files of instants that never completed.
     """
     start = metadata_timeline.start
     if start is None or start.startswith(_INITIAL_PREFIX):
-        return next_initial_time(metadata_timeline)
+        counters = (f"{counter:0{_INSTANT_DIGITS}d}" for counter in count())
+        return next(found for found in counters if metadata_timeline.get(found) is None)
     return build_time(time_after(clock, data_timeline, metadata_timeline))
 
 
@@ -142,14 +141,6 @@ def initial_time_by_code(metadata_timeline: Timeline, data_timeline: Timeline) -
     time = _INITIAL_PREFIX if newest is None else newest.requested_time
     codes = (f"{time}{code:03}" for code in range(FIRST_FILL_CODE, 1000))
     return next(found for found in codes if metadata_timeline.get(found) is None)
-
-
-def next_initial_time(metadata_timeline: Timeline) -> str:
-    """Return the instant that fills a new partition: the first unused counter of 17 digits."""
-    counter = _FIRST_INITIAL_TIME
-    while metadata_timeline.get(text := f"{counter:0{_INSTANT_DIGITS}d}") is not None:
-        counter += 1
-    return text
 
 
 def file_group_files(
@@ -172,15 +163,6 @@ def create_partition_file(store: Store, partition: str, requested_time: str, *, 
     store.create(f"{partition_folder(partition)}/{PARTITION_METADATA_NAME}", metadata.to_bytes(now))
 
 
-def drop_partitions(store: Store, names: Collection[str], kinds: KindRegistry) -> None:
-    """Delete partitions and their index definitions; delete the whole metadata table if one of them is required."""
-    for name in sorted(names):
-        store.delete_folder(partition_folder(name))
-    if any(kind.name in names for kind in kinds.required):
-        store.delete_folder(METADATA_FOLDER)
-    drop_definitions(store, names)
-
-
 def _filled(folder: MetadataFolder, stats: Sequence[WriteStat]) -> bytes:
     """Return the content of the completed instant that fills a partition with the base files of `stats`."""
     return commit_metadata(WriteOperation.BULK_INSERT_PREPPED, stats).to_bytes(folder.config.version)
@@ -200,29 +182,12 @@ def complete_filling(
 
 
 _ALL_STATES = (State.COMPLETED, State.INFLIGHT, State.REQUESTED)
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN})
-
-
-def check_no_service_pending(folder: MetadataFolder) -> None:
-    """Refuse to exchange a partition while a service of the metadata table is pending: it reads its file groups.
-
-    Raises: CommitConflictError.
-    """
-    for instant in folder.timeline().pending():
-        if instant.action in _SERVICES:
-            raise CommitConflictError(
-                f"the metadata table of {folder.store.uri('')} has a pending {instant}, which works on the file groups "
-                "that the build replaces; write to the table to finish it, then run the build again"
-            )
 
 
 def commit_build(
     folder: MetadataFolder, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: DataTable
 ) -> None:
-    """Make the files of a build the partition; files of other instants are deleted. Safe to repeat after a crash.
-
-    `stats` are the write statistics of the build's files.
-    """
+    """Make the files of a build the partition: see `MetadataTable.commit_build`."""
     table.ensure_held()
     for path, instant_time in _files(folder, kind):
         # Files that running writers prepared for the replaced file groups are deleted too.
@@ -232,7 +197,7 @@ def commit_build(
     if folder.store.head(f"{partition_folder(kind.name)}/{PARTITION_METADATA_NAME}") is None:
         create_partition_file(folder.store, kind.name, built_at, now=datetime.now(UTC))
     if kind.definition is not None:
-        write_definition(folder.store, kind.name, kind.definition)
+        write_definitions(folder.store, {kind.name: kind.definition})
     # Another process may have taken the build over and completed it: its instant must stay.
     table.ensure_held()
     timeline = folder.timeline()
@@ -241,12 +206,6 @@ def commit_build(
     folder.request(built_at, Action.DELTA_COMMIT)
     folder.begin(built_at, Action.DELTA_COMMIT)
     complete_filling(folder, built_at, _filled(folder, stats), timeline, table)
-
-
-def has_build(folder: MetadataFolder, built_at: str) -> bool:
-    """Return whether the instant of a build is completed."""
-    found = folder.timeline().get(built_at, Action.DELTA_COMMIT)
-    return found is not None and found.is_completed
 
 
 def undo_build(folder: MetadataFolder, kind: PartitionKind, built_at: str, *, is_in_use: bool) -> None:

@@ -26,7 +26,7 @@ METADATA_VERSION: Final = TableVersion.NINE
 METADATA_ARCHIVED: Final = TableVersion.SIX.archive_folder
 """Folder of the archive of a metadata table of version 6, in the folder of its timeline."""
 METADATA_COMMITS: Final = CommitRecords(
-    layout_for(METADATA_VERSION, METADATA_TIMELINE_PATH), METADATA_HOODIE_FOLDER, METADATA_HISTORY_PATH
+    layout_for(METADATA_VERSION, METADATA_TIMELINE_PATH, folder=METADATA_HOODIE_FOLDER), METADATA_HISTORY_PATH
 )
 """Where the commits of the metadata table record the content of its log files, in versions 8 and 9."""
 
@@ -41,7 +41,7 @@ def partition_folder(partition: str) -> str:
 
 def metadata_layout(config: TableConfig) -> Layout:
     """Return the timeline layout of a data table's metadata table."""
-    return layout_for(config.version, METADATA_TIMELINE_PATH, zone=config.timezone)
+    return layout_for(config.version, METADATA_TIMELINE_PATH, zone=config.timezone, folder=METADATA_HOODIE_FOLDER)
 
 
 def file_id_of(prefix: str, index: int) -> str:

@@ -7,7 +7,7 @@ from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, r
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, time_after
 from hoodie.metadata.instants import fills_a_partition, is_build
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, REBUILD_ADVICE
+from hoodie.metadata.paths import REBUILD_ADVICE
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
 _LOG_COMPACTION = ".logcompaction.requested"
@@ -16,10 +16,10 @@ _ROLLBACK_CODE = "006"
 
 
 def can_roll_back(folder: MetadataFolder, target_time: str, *, was_completed: bool) -> bool:
-    """Return whether a rollback removes all rows of a data instant: no base file or folded log file holds them.
+    """Return whether no base file or folded log file holds rows of a data instant: see `MetadataTable.can_roll_back`.
 
-    `was_completed`: the data instant is completed. If it has no delta commit then, the delta commit is archived, or a
-    partition was filled later, from the files of the data table.
+    If a completed data instant has no delta commit, the delta commit is archived, or a partition was filled later, from
+    the files of the data table.
     """
     timeline = folder.timeline()
     target = timeline.get(target_time, Action.DELTA_COMMIT)
@@ -28,7 +28,7 @@ def can_roll_back(folder: MetadataFolder, target_time: str, *, was_completed: bo
     if not target.is_completed:
         return True
     written = folder.order_time(target)
-    names = folder.store.names(folder.layout.instant_folder(METADATA_HOODIE_FOLDER))
+    names = folder.store.names(folder.layout.instant_folder())
     if any(name.endswith(_LOG_COMPACTION) and name.partition(".")[0] > written for name in names):
         return False
     return not any(_may_hold(folder, instant, written) for instant in timeline.completed())
@@ -45,22 +45,17 @@ def _may_hold(folder: MetadataFolder, instant: Instant, written: str) -> bool:
 
 
 def roll_back(folder: MetadataFolder, target_time: str, *, rollback_time: str, table: DataTable) -> None:
-    """Roll back the delta commit `target_time` with the rollback instant `rollback_time`.
+    """Roll back the delta commit `target_time` with the rollback instant `rollback_time`: see `MetadataTable.rollback`.
 
-    If the target is not on the timeline, log files that tasks wrote before its delta commit are deleted, without a
-    rollback instant. Safe to repeat after an interruption, with the same rollback instant or with a later one, as the
-    JVM does.
-
-    Raises:
-        UnsupportedError: the target was compacted into a base file; the metadata table must be built anew.
+    Safe to repeat with the same rollback instant or with a later one, as the JVM does.
     """
     timeline = folder.timeline()
     if folder.names_base_instants:
         rollback_time = f"{rollback_time}{_ROLLBACK_CODE}"
-    if _is_rolled_back(timeline, rollback_time):
+    begun = timeline.get(rollback_time, Action.ROLLBACK)
+    if begun is not None and begun.is_completed:
         return
     target = timeline.get(target_time, Action.DELTA_COMMIT)
-    begun = timeline.get(rollback_time, Action.ROLLBACK)
     if target is None and begun is None:
         _check_not_archived(folder, timeline, target_time)
         discard(folder, target_time)
@@ -92,15 +87,9 @@ def discard(folder: MetadataFolder, target_time: str) -> None:
         folder.store.delete(info.path)
 
 
-def _is_rolled_back(timeline: Timeline, rollback_time: str) -> bool:
-    found = timeline.get(rollback_time, Action.ROLLBACK)
-    return found is not None and found.is_completed
-
-
 def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time: str) -> None:
     """Refuse an archived target. Only an instant older than the last compaction needs a read of the archive."""
-    compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
-    last = compactions.latest()
+    last = _last_compaction(timeline)
     if last is not None and target_time < last.requested_time and folder.archive().completion_times({target_time}):
         raise UnsupportedError(
             f"instant {target_time} is on the metadata table's archived timeline and cannot be rolled back: "
@@ -109,10 +98,7 @@ def _check_not_archived(folder: MetadataFolder, timeline: Timeline, target_time:
 
 
 def _check_not_compacted(folder: MetadataFolder, timeline: Timeline, target: Instant) -> None:
-    if not target.is_completed:
-        return
-    compactions = timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT)
-    last = compactions.latest()
+    last = _last_compaction(timeline) if target.is_completed else None
     if last is not None and folder.order_time(target) < last.requested_time:
         raise UnsupportedError(
             f"instant {target.requested_time} is part of the metadata table's compaction {last.requested_time} and "
@@ -120,10 +106,14 @@ def _check_not_compacted(folder: MetadataFolder, timeline: Timeline, target: Ins
         )
 
 
+def _last_compaction(timeline: Timeline) -> Instant | None:
+    return timeline.filter(lambda instant: instant.is_completed and instant.action is Action.COMMIT).latest()
+
+
 def _begin(folder: MetadataFolder, target_time: str, rollback_time: str, begun: Instant | None) -> RollbackPlan:
     """Create the requested and inflight files if they are missing; an interrupted rollback keeps its plan."""
     if begun is not None:
-        content = read_instant(folder.store, folder.layout, begun, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+        content = read_instant(folder.store, folder.layout, begun, State.REQUESTED)
         plan = RollbackPlan.parse(content) if content else _plan(folder, target_time)
     else:
         plan = _plan(folder, target_time)

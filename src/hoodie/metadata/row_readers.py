@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import MetadataPartitionMissingError
 from hoodie.files.slices import FileSlice
-from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.hashes.java_hash import file_group_masks
 from hoodie.format.metadata_table.column_stats import StatsRow
 from hoodie.format.metadata_table.filter_row import FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.metadata_record import RecordType
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.paths import METADATA_VERSION, REBUILD_ADVICE, partition_folder
-from hoodie.metadata.slice_content import RowBlock, SliceContent
+from hoodie.metadata.slice_content import SliceContent
 from hoodie.metadata.slices import read_slice, slices_among
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
+_Slice = tuple[FileSlice, tuple[FileInfo, ...]]
+_Slices = tuple[_Slice, ...]
+"""The newest slice of each file group of a partition, by number, and its listed files."""
 _Pieces = Iterator[tuple[pa.BinaryArray, pa.BinaryArray | None, str]]
 _AFTER_TEXT = b"\xff"
 """Greater than every byte of a key."""
@@ -40,44 +42,51 @@ class StatsReader:
     def __init__(
         self, store: Store, kind: PartitionKind, timeline: Timeline, *, version: TableVersion = METADATA_VERSION
     ) -> None:
-        infos = {info.path: info for info in store.list(partition_folder(kind.name))}
         self._store = store
-        self._infos = infos
         self._repeats = kind.repeats_rows
-        self._slices = slices_among(store, kind, timeline, infos.values(), version=version)
-        if not self._slices:
-            where = store.uri(partition_folder(kind.name))
-            raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)
+        self._slices = _listed_slices(store, kind, timeline, version)
 
     @property
     def file_ids(self) -> tuple[str, ...]:
         """File ids of the file groups, ascending; at least one."""
-        return tuple(found.file_id for found in self._slices)
+        return tuple(found.file_id for found, _ in self._slices)
 
     def rows_at(self, keys: Collection[str]) -> dict[str, StatsRow]:
         """Return the rows of these keys by key; keys without a row are absent."""
-        wanted = pa.array(sorted(keys), pa.string())
-        numbers = file_group_index(wanted, len(self._slices)) if len(wanted) else np.zeros(0, np.int32)
         found: dict[str, StatsRow] = {}
-        for number in sorted(set(numbers.tolist())):
-            mine = wanted.filter(pa.array(numbers == number)).cast(pa.binary())
-            content = self._content(number)
+        for place, mine in _keys_by_slice(self._slices, keys):
+            content = read_slice(self._store, *place)
             found |= _merged(_pieces_at(content, mine), content.file_slice.file_id, self._repeats)
         return found
 
     def rows_below(self, prefixes: Sequence[str]) -> dict[str, StatsRow]:
         """Return the rows whose keys begin with one of the texts, by key."""
         found: dict[str, StatsRow] = {}
-        for number in range(len(self._slices)):
-            content = self._content(number)
+        for place in self._slices:
+            content = read_slice(self._store, *place)
             for prefix in prefixes:
                 pieces = _pieces_below(content, prefix.encode())
                 found |= _merged(pieces, content.file_slice.file_id, self._repeats)
         return found
 
-    def _content(self, number: int) -> SliceContent:
-        file_slice = self._slices[number]
-        return read_slice(self._store, file_slice, [self._infos[path] for path in file_slice.paths])
+
+def _listed_slices(store: Store, kind: PartitionKind, timeline: Timeline, version: TableVersion) -> _Slices:
+    """List a partition once. Raises: MetadataPartitionMissingError if there is no file group."""
+    infos = {info.path: info for info in store.list(partition_folder(kind.name))}
+    slices = slices_among(store, kind, timeline, infos.values(), version=version)
+    if not slices:
+        where = store.uri(partition_folder(kind.name))
+        raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)
+    return tuple((found, tuple(infos[path] for path in found.paths)) for found in slices)
+
+
+def _keys_by_slice(slices: _Slices, keys: Collection[str]) -> Iterator[tuple[_Slice, pa.BinaryArray]]:
+    """Yield each slice that may have some of the keys, and these keys, ascending."""
+    wanted = pa.array(sorted(keys), pa.string())
+    for place, mask in zip(slices, file_group_masks(wanted, len(slices)), strict=True):
+        mine = wanted.filter(mask).cast(pa.binary())
+        if len(mine):
+            yield place, mine
 
 
 def _pieces_at(content: SliceContent, keys: pa.BinaryArray) -> _Pieces:
@@ -97,13 +106,9 @@ def _pieces_below(content: SliceContent, prefix: bytes) -> _Pieces:
         keys, values = content.base.get_range(prefix, stop)
         yield keys, values, content.base_schema_json
     for block in content.blocks:
-        yield *_range_of(block, prefix, stop), block.schema_json
-
-
-def _range_of(block: RowBlock, start: bytes, stop: bytes) -> tuple[pa.BinaryArray, pa.BinaryArray | None]:
-    keys = block.keys.cast(pa.binary())
-    inside = pc.and_(pc.greater_equal(keys, start), pc.less(keys, stop))
-    return keys.filter(inside), None if block.values is None else block.values.filter(inside)
+        keys = block.keys.cast(pa.binary())
+        inside = pc.and_(pc.greater_equal(keys, prefix), pc.less(keys, stop))
+        yield keys.filter(inside), None if block.values is None else block.values.filter(inside), block.schema_json
 
 
 def with_joined_rows(content: SliceContent, keys: pa.Array, values: pa.Array, record_type: RecordType) -> pa.Array:
@@ -157,8 +162,7 @@ Place = tuple[str, str]
 class FilterReader:
     """Reads the partition as of one state of the metadata table. Picklable; tasks read the filters of their files."""
 
-    slices: tuple[tuple[FileSlice, tuple[FileInfo, ...]], ...]
-    """The slice of each file group, by number, and its listed files."""
+    slices: _Slices
 
     @classmethod
     def open(
@@ -168,12 +172,7 @@ class FilterReader:
 
         Raises: MetadataPartitionMissingError if there is no file group.
         """
-        infos = {info.path: info for info in store.list(partition_folder(kind.name))}
-        slices = slices_among(store, kind, timeline, infos.values(), version=version)
-        if not slices:
-            where = store.uri(partition_folder(kind.name))
-            raise MetadataPartitionMissingError(f"all file groups are missing: {REBUILD_ADVICE}", path=where)
-        return cls(tuple((found, tuple(infos[path] for path in found.paths)) for found in slices))
+        return cls(_listed_slices(store, kind, timeline, version))
 
     @property
     def file_ids(self) -> tuple[str, ...]:
@@ -186,12 +185,8 @@ class FilterReader:
         Raises: CorruptFileError if a file of the partition does not parse.
         """
         by_key = {bloom_filter_key(*place): place for place in places}
-        wanted = pa.array(sorted(by_key), pa.string())
-        numbers = file_group_index(wanted, len(self.slices)) if len(wanted) else np.zeros(0, np.int32)
         found: dict[Place, FilterRow] = {}
-        for number in sorted(set(numbers.tolist())):
-            file_slice, infos = self.slices[number]
-            keys = wanted.filter(pa.array(numbers == number)).cast(pa.binary())
+        for (file_slice, infos), keys in _keys_by_slice(self.slices, by_key):
             content = read_slice(store, file_slice, infos)
             path = store.uri(f"{file_slice.partition_path}/{file_slice.file_id}")
             for key, (value, schema_json) in _newest(content, keys).items():
@@ -203,20 +198,11 @@ class FilterReader:
 
 def _newest(content: SliceContent, keys: pa.BinaryArray) -> dict[bytes, tuple[bytes, str]]:
     """Return the newest value of each key and the schema of its file; deleted keys are absent."""
-    names = keys.to_pylist()
     found: dict[bytes, tuple[bytes, str]] = {}
-    if content.base is not None:
-        values = content.base.get_many(keys).to_pylist()
-        found = {
-            name: (value, content.base_schema_json)
-            for name, value in zip(names, values, strict=True)
-            if value is not None
-        }
-    for block in content.blocks:
-        places, values = block.find(keys, seek=True)
-        for number, place in enumerate(places.tolist()):
+    for present, values, schema_json in _pieces_at(content, keys):
+        for number, name in enumerate(present.to_pylist()):
             if values is None:
-                found.pop(names[place], None)
+                found.pop(name, None)
             else:
-                found[names[place]] = values[number].as_py(), block.schema_json
+                found[name] = values[number].as_py(), schema_json
     return found

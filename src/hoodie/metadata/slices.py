@@ -89,7 +89,7 @@ def check_recorded_logs(
 def _content_of_instant(store: Store, instant: Instant) -> bytes | None:
     """Return the content; None if it was archived since the timeline was loaded: a compaction has its rows."""
     try:
-        return read_instant(store, METADATA_COMMITS.layout, instant, folder=METADATA_COMMITS.folder)
+        return read_instant(store, METADATA_COMMITS.layout, instant)
     except InstantNotFoundError:
         return None
 
@@ -269,8 +269,7 @@ def newest_slices(
 def read_base(store: Store, path: str) -> HFileReader:
     """Open a base file.
 
-    Raises:
-        CorruptFileError: the file does not parse, or does not exist.
+    Raises: CorruptFileError if the file does not parse, or does not exist.
     """
     with expected_metadata_file(store, path):
         return HFileReader(store.read(path), path=store.uri(path), entries_bytes_max=_ENTRIES_BYTES_MAX)
@@ -279,8 +278,7 @@ def read_base(store: Store, path: str) -> HFileReader:
 def open_base(store: Store, info: FileInfo) -> HFileReader:
     """Open a base file. A small file is kept whole; of a large file each look-up reads the blocks that it needs.
 
-    Raises:
-        CorruptFileError: the file does not parse, or does not exist.
+    Raises: CorruptFileError if the file does not parse, or does not exist.
     """
     if info.size_bytes <= WHOLE_BYTES_MAX:
         return read_base(store, info.path)
@@ -304,7 +302,9 @@ def read_log(store: Store, path: str, *, version: TableVersion = METADATA_VERSIO
         blocks = parse_log_blocks(data, path=where)
         problem = problem_of_blocks(blocks)
         if problem and not version.validates_log_blocks:
-            _check_leftover(store, path, problem)
+            name = LogFileName.parse(name_of(path))
+            if name is None or METADATA_COMMITS.expect_content(store, name):
+                raise damaged_file(store, path, problem)
         return _content_of(blocks, where)
 
 
@@ -323,12 +323,6 @@ def _content_of(blocks: Sequence[LogBlock], where: str) -> LogContent:
         elif block.is_rollback:
             undone.append((len(parsed), block.headers.get(HeaderKey.TARGET_INSTANT_TIME, "")))
     return LogContent(tuple(parsed), len(blocks), tuple(undone))
-
-
-def _check_leftover(store: Store, path: str, problem: str) -> None:
-    name = LogFileName.parse(name_of(path))
-    if name is None or METADATA_COMMITS.expect_content(store, name):
-        raise damaged_file(store, path, problem)
 
 
 def _row_block(block: LogBlock, path: str) -> RowBlock | None:
@@ -367,16 +361,15 @@ def read_slice(
     log files the slice has. `scope`: who shares the parsed files. Memory: the files. Up to `CACHE_BYTES_MAX` of
     them stay in the cache.
 
-    Raises:
-        CorruptFileError: a file does not parse.
+    Raises: CorruptFileError if a file does not parse.
     """
     if version is None:
         version = METADATA_VERSION if file_slice.counted is None else TableVersion.SIX
-    parses: list[_Parse] = [_parse_log] * len(files)
+    reads: list[Callable[[], Any]] = [partial(_parse_log, store, info, version) for info in files]
     if file_slice.base_file is not None:
-        parses[0] = _open_base
+        reads[0] = partial(open_base, store, files[0])
     keys = [_key(store, info, version, scope) for info in files]
-    found = _kept.get_all(store, files, keys, parses, version)
+    found = _kept.get_all(store, files, keys, reads)
     base: HFileReader | None = found.pop(0) if file_slice.base_file is not None else None
     return assembled(file_slice, base, found)
 
@@ -385,11 +378,6 @@ def _parse_log(store: Store, info: FileInfo, version: TableVersion) -> LogConten
     return written_logs.find_file(store, info) or read_log(store, info.path, version=version)
 
 
-def _open_base(store: Store, info: FileInfo, version: TableVersion) -> HFileReader:
-    return open_base(store, info)
-
-
-_Parse = Callable[[Store, FileInfo, TableVersion], Any]
 _FileKey = tuple[str, tuple[tuple[str, str], ...], str, int, int, bool, object]
 """URI and options of a store; path, size and change time of a file; may a log file have torn blocks; tag or scope."""
 
@@ -410,21 +398,16 @@ class _ParsedFiles:
         self._bytes = 0
 
     def get_all(
-        self,
-        store: Store,
-        infos: Sequence[FileInfo],
-        keys: Sequence[_FileKey],
-        parses: Sequence[_Parse],
-        version: TableVersion,
+        self, store: Store, infos: Sequence[FileInfo], keys: Sequence[_FileKey], reads: Sequence[Callable[[], Any]]
     ) -> list[Any]:
-        """Return the parsed files, from the cache or by their parse; those that are read are read together."""
+        """Return the parsed files, from the cache or by their read; those that are read are read together."""
         with self._lock:
             known = [self._parsed.get(key) for key in keys]
             for key, found in zip(keys, known, strict=True):
                 if found is not None:
                     self._parsed.move_to_end(key)
         missing = [place for place, found in enumerate(known) if found is None]
-        read = together(store, *(partial(parses[place], store, infos[place], version) for place in missing))
+        read = together(store, *(reads[place] for place in missing))
         for place, parsed in zip(missing, read, strict=True):
             self.put(keys[place], parsed, infos[place])
             known[place] = parsed, 0

@@ -18,6 +18,7 @@ from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.table.table_config import TableConfig
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
+from hoodie.metadata.definitions import drop_definitions
 from hoodie.metadata.delta_commit import write_delta_commit
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, is_build, is_of_data_table, visible_instants
@@ -26,16 +27,13 @@ from hoodie.metadata.kinds.partition_kind import PartitionKind
 from hoodie.metadata.kinds.registry import KINDS, KindRegistry
 from hoodie.metadata.memory import FolderMemory
 from hoodie.metadata.partitions import (
-    check_no_service_pending,
     clear_metadata_table,
     commit_build,
     create_metadata_properties,
-    drop_partitions,
     fill_partitions,
-    has_build,
     undo_build,
 )
-from hoodie.metadata.paths import metadata_layout, partition_folder
+from hoodie.metadata.paths import METADATA_FOLDER, metadata_layout, partition_folder
 from hoodie.metadata.rollback import can_roll_back, discard, roll_back
 from hoodie.metadata.services.archiving import archive_if_due
 from hoodie.metadata.services.cleaning import clean_if_due, finish_clean
@@ -80,18 +78,14 @@ class MetadataTable:
 
     def __init__(self, store: Store, config: TableConfig, *, kinds: KindRegistry = KINDS) -> None:
         """Create a handle; nothing is read, and the metadata table need not exist. `config` is of the data table."""
-        self._folder = MetadataFolder(store, config, FolderMemory(store, metadata_layout(config)))
+        self.folder = MetadataFolder(store, config, FolderMemory(store, metadata_layout(config)))
+        """The folder of the metadata table, with what this object remembers of it."""
         self._kinds = kinds
-        self._listing = FilesListing(store, config.version, files=self._folder.files)
+        self._listing = FilesListing(store, config.version, files=self.folder.files)
         self._lock = threading.RLock()
         self.recorded: Mapping[str, str] = {}
         """The completed delta commits that the last listing found: requested time -> order time."""
         self._last_completion = ""
-
-    @property
-    def folder(self) -> MetadataFolder:
-        """The folder of the metadata table, with what this object remembers of it."""
-        return self._folder
 
     @classmethod
     def open(cls, store: Store, config: TableConfig) -> MetadataTable | None:
@@ -118,7 +112,7 @@ class MetadataTable:
         created = cls(table.store, table.config, kinds=kinds)
         properties = partial(create_metadata_properties, table.store, table.config)
         listed = replace(table, list_files=lambda: files)
-        fill_partitions(created._folder, (*kinds.required, *added), listed, Timeline(), properties)
+        fill_partitions(created.folder, (*kinds.required, *added), listed, Timeline(), properties)
         return created
 
     def listing(self, data_timeline: Timeline, partitions: WantedPartitions | None = None) -> dict[str, dict[str, int]]:
@@ -134,7 +128,7 @@ class MetadataTable:
         with self._lock:
             timeline = self._timeline_of(data_timeline)
             commits = [found for found in timeline.completed() if found.action is Action.DELTA_COMMIT]
-            named = self._folder.names_base_instants
+            named = self.folder.names_base_instants
             self.recorded = {
                 found.requested_time: found.requested_time if named else found.completion_time or ""
                 for found in commits
@@ -149,11 +143,11 @@ class MetadataTable:
     def _timeline_of(self, data_timeline: Timeline) -> Timeline:
         """Return the metadata timeline, of the time when the data timeline was loaded or later."""
         with taking_unordered() as taken, suppress(MetadataTableMissingError):
-            timeline = self._folder.existing_timeline()
+            timeline = self.folder.existing_timeline()
             if not taken or _has_newest(timeline, data_timeline):
                 return timeline
         forget_answers()
-        return self._folder.existing_timeline()
+        return self.folder.existing_timeline()
 
     def is_newer_than(self, data_timeline: Timeline) -> bool:
         """Return whether the last listing may have seen a commit that the data timeline does not have as completed.
@@ -178,27 +172,23 @@ class MetadataTable:
         """
         config = table.config
         if not config.has_metadata_table:
-            where = self._folder.store.uri("")
+            where = self.folder.store.uri("")
             raise CommitConflictError(f"{where}: the metadata table was removed while this write ran; write again")
         kinds = self._kinds.all_of({*config.metadata_partitions, *config.metadata_partitions_inflight})
-        timeline = self._folder.existing_timeline()
+        timeline = self.folder.existing_timeline()
         changes.check_partitions(kinds)
         if timeline.get(instant_time, Action.DELTA_COMMIT) is not None:
             kept = {stat.path or "" for stat in changes.written_logs}
-            self._folder.undo(instant_time, Action.DELTA_COMMIT, keep=kept)
-            timeline = self._folder.timeline()
+            self.folder.undo(instant_time, Action.DELTA_COMMIT, keep=kept)
+            timeline = self.folder.timeline()
         timeline = run_services(
             ServiceContext(
-                folder=self._folder,
+                folder=self.folder,
                 kinds=kinds,
-                clock=table.clock,
-                create_last=table.create_last,
-                data_timeline=table.timeline,
+                table=table,
                 metadata_timeline=timeline,
                 limits=ServiceLimits.of(config.raw),
-                engine_for=table.engine_for,
                 unfinished=frozenset(config.metadata_partitions_inflight),
-                fence=table,
             )
         )
         visible = visible_instants(timeline, table.timeline)
@@ -206,7 +196,7 @@ class MetadataTable:
         changes = replace(changes, is_overlapped=any(time < instant_time for time in pending))
         rows = [kind.rows_of(changes, table, visible) for kind in kinds.values()]
         write_delta_commit(
-            self._folder,
+            self.folder,
             instant_time,
             chain.from_iterable(rows),
             table,
@@ -219,7 +209,7 @@ class MetadataTable:
 
         Call it before anything of the instant is deleted; `was_completed`: the data instant is completed.
         """
-        return can_roll_back(self._folder, target_instant, was_completed=was_completed)
+        return can_roll_back(self.folder, target_instant, was_completed=was_completed)
 
     def rollback(self, target_instant: str, *, rollback_instant: str, table: DataTable) -> None:
         """Roll back the delta commit of a data instant that is rolled back, under the table's lock.
@@ -230,19 +220,19 @@ class MetadataTable:
         Raises:
             UnsupportedError: the instant was compacted into a base file; the metadata table must be built anew.
         """
-        roll_back(self._folder, target_instant, rollback_time=rollback_instant, table=table)
+        roll_back(self.folder, target_instant, rollback_time=rollback_instant, table=table)
 
     def take_back(self, instant_time: str) -> None:
         """Delete the delta commit of a data instant that is still pending, under the table's lock; no reader saw it.
 
         Safe to repeat. Does nothing if the instant has no delta commit.
         """
-        if self._folder.timeline().get(instant_time, Action.DELTA_COMMIT) is not None:
-            self._folder.undo(instant_time, Action.DELTA_COMMIT)
+        if self.folder.timeline().get(instant_time, Action.DELTA_COMMIT) is not None:
+            self.folder.undo(instant_time, Action.DELTA_COMMIT)
 
     def discard(self, instant_time: str) -> None:
         """Delete the log files of an instant that has no delta commit; no reader saw them."""
-        discard(self._folder, instant_time)
+        discard(self.folder, instant_time)
 
     def add_partitions(self, kinds: Sequence[PartitionKind], table: DataTable) -> None:
         """Add partitions with their first rows, under the table's lock. Their folders are deleted first.
@@ -251,19 +241,19 @@ class MetadataTable:
         the process stops before that, call it again.
         """
         if kinds:
-            together(self._folder.store, *(partial(self.clear_partition, kind) for kind in kinds))
-            timeline = self._folder.timeline()
+            together(self.folder.store, *(partial(self.clear_partition, kind) for kind in kinds))
+            timeline = self.folder.timeline()
             times = {found.requested_time for found in timeline.pending()}
             # A process died while it filled partitions. The instants would keep later ones out of the archive.
             dead = {time for time in times if fills_a_partition(time) and not is_build(time)}
             for time in dead:
-                self._folder.forget(time, Action.DELTA_COMMIT, State.INFLIGHT, State.REQUESTED)
+                self.folder.forget(time, Action.DELTA_COMMIT, State.INFLIGHT, State.REQUESTED)
             timeline = timeline.filter(lambda instant: instant.requested_time not in dead)
-            fill_partitions(self._folder, kinds, table, timeline)
+            fill_partitions(self.folder, kinds, table, timeline)
 
     def clear_partition(self, kind: PartitionKind) -> None:
         """Delete the folder of a partition that is not in use, before it is built."""
-        self._folder.store.delete_folder(partition_folder(kind.name))
+        self.folder.store.delete_folder(partition_folder(kind.name))
 
     def drop_partitions(self, names: Collection[str]) -> None:
         """Delete partitions and their index definitions; delete the whole metadata table if one of them is required.
@@ -271,17 +261,26 @@ class MetadataTable:
         Remove the names from `hoodie.table.metadata.partitions` first: readers use that property. All other files of
         the metadata table stay, including its timeline.
 
-        Raises:
-            CorruptFileError: the index definitions do not parse.
+        Raises: CorruptFileError if the index definitions do not parse.
         """
-        drop_partitions(self._folder.store, names, self._kinds)
+        store = self.folder.store
+        for name in sorted(names):
+            store.delete_folder(partition_folder(name))
+        if any(kind.name in names for kind in self._kinds.required):
+            store.delete_folder(METADATA_FOLDER)
+        drop_definitions(store, names)
 
     def check_no_service_pending(self) -> None:
         """Refuse to exchange a partition while a service of the metadata table is pending: it reads its file groups.
 
         Raises: CommitConflictError.
         """
-        check_no_service_pending(self._folder)
+        for instant in self.folder.timeline().pending():
+            if instant.action in _SERVICES:
+                raise CommitConflictError(
+                    f"the metadata table of {self.folder.store.uri('')} has a pending {instant}, which works on the "
+                    "file groups that the build replaces; write to the table to finish it, then run the build again"
+                )
 
     def commit_build(self, kind: PartitionKind, built_at: str, stats: Sequence[WriteStat], table: DataTable) -> None:
         """Make the files of a build the partition, under the table's lock; files of other instants are deleted.
@@ -289,18 +288,20 @@ class MetadataTable:
         `built_at` is the instant of the build in the metadata table. `stats` are the write statistics of its files.
         Safe to repeat after a crash. `hoodie.table.metadata.partitions` must not contain the partition meanwhile.
         """
-        commit_build(self._folder, kind, built_at, stats, table)
+        commit_build(self.folder, kind, built_at, stats, table)
 
     def has_build(self, built_at: str) -> bool:
         """Return whether the instant of a build is completed."""
-        return has_build(self._folder, built_at)
+        found = self.folder.timeline().get(built_at, Action.DELTA_COMMIT)
+        return found is not None and found.is_completed
 
     def undo_build(self, kind: PartitionKind, built_at: str, table: DataTable) -> None:
         """Delete the instant and the files of a build, under the lock; a partition in use keeps its other files."""
         table.ensure_held()
-        undo_build(self._folder, kind, built_at, is_in_use=kind.name in table.config.metadata_partitions)
+        undo_build(self.folder, kind, built_at, is_in_use=kind.name in table.config.metadata_partitions)
 
 
+_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLEAN})
 _WITHOUT_DELTA = (Action.SAVEPOINT, Action.INDEXING)
 
 

@@ -17,7 +17,7 @@ from hoodie.files.damage import check_length, damaged_file, expected_file
 from hoodie.files.logs.log_scan import problem_of_blocks
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_columns import StoredColumns
-from hoodie.format.avro.rows import arrow_schema
+from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
 from hoodie.format.instants.write_stat import NULL_COMMIT, WriteStat
@@ -105,7 +105,7 @@ def _blocks(store: Store, path: str, size_bytes: int) -> list[LogBlock]:
 
 
 def _has_images(block: LogBlock, images: list[pa.Field]) -> bool:
-    stored = arrow_schema(block.headers[HeaderKey.SCHEMA])
+    stored = avro_to_arrow(block.headers[HeaderKey.SCHEMA])
     wanted = [(child.name, child.type) for child in images]
     return all(
         stored.get_field_index(name) >= 0 and [(child.name, child.type) for child in stored.field(name).type] == wanted

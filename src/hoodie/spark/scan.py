@@ -37,7 +37,7 @@ from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.superseded import Superseding, merged_by_driver, scannable
 from hoodie.spark.types import arrow_schema_of, in_schema, spark_schema_of
 from hoodie.spark.workers import is_connect
-from hoodie.storage.scratch import scratch_folder
+from hoodie.storage.scratch import scratch_folder, scratch_output
 from hoodie.timeline import ms_of_instant_time
 
 LISTED_FILES_MAX: Final = 32
@@ -211,13 +211,13 @@ def read_files(session: Any, reader: Any, files: Sequence[FileOfScan]) -> Any:
         return reader.parquet(*(_literal_path(file.uri) for file in files))
     with scratch_folder() as folder:
         # A Spark without such a log finds this file, and raises an error: without it, the table would seem empty.
-        with folder.open_output(_SENTINEL) as sentinel:
+        with scratch_output(f"{folder}/{_SENTINEL}") as sentinel:
             sentinel.write(_SENTINEL.encode())
-        with folder.folder(_LOG_FOLDER).open_output("0") as log:
+        with scratch_output(f"{folder}/{_LOG_FOLDER}/0") as log:
             log.write(_LOG_VERSION.encode())
             for file in files:
                 log.write(_entry(file))
-        return reader.parquet(folder.uri)
+        return reader.parquet(f"file://{folder}")
 
 
 def _reads_logs(session: Any) -> bool:

@@ -23,7 +23,7 @@ from hoodie.display import html_rows
 from hoodie.errors import WorkerEnvironmentError
 from hoodie.spark.engine import SparkEngine
 from hoodie.spark.workers import errors_of_jobs, is_connect, own_python, release
-from hoodie.storage import scratch_folder
+from hoodie.storage import scratch_folder, scratch_output
 from hoodie.table.context import Spark
 
 NEEDED = ("pyarrow", "numpy")
@@ -196,10 +196,9 @@ def _send(spark: Any, wanted: str, others: tuple[str, ...]) -> int:
     """Send a zip of the package, and of others, to the workers of the session; return its size."""
     content = zipped_package(others)
     folder = _sent_files.enter_context(scratch_folder())  # Spark's file server reads the file as long as it runs
-    name = f"hoodie-{wanted}.zip"
-    with folder.open_output(name) as output:
+    path = f"{folder}/hoodie-{wanted}.zip"
+    with scratch_output(path) as output:
         output.write(content)
-    path = f"{folder.uri.removeprefix('file://')}/{name}"
     if is_connect(spark):
         spark.addArtifacts(path, pyfile=True)
     else:

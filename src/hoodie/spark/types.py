@@ -9,17 +9,17 @@ PySpark's own conversion is not used, because its signature changes between rele
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatchError
+from hoodie.format.schema.arrow_types import with_leaves
 from hoodie.format.schema.conform import conform
 from hoodie.records.sql.quoting import quoted
 
-_Types = TypeVar("_Types", pa.Field, pa.DataType)
 _SIMPLE = {
     T.NullType: pa.null(),
     T.BooleanType: pa.bool_(),
@@ -89,22 +89,14 @@ class Carrier:
 
     @property
     def _with_numbers(self) -> pa.Schema:
-        return pa.schema([_numbered(child) for child in self.schema])
+        return pa.schema([child.with_type(with_leaves(child.type, _numbered)) for child in self.schema])
 
 
-def _numbered(given: _Types) -> _Types:
-    """Return a type, or a field, with numbers in place of times of day at every depth."""
-    if isinstance(given, pa.Field):
-        return given.with_type(_numbered(given.type))
-    if pa.types.is_time(given):
-        return pa.int32() if given.bit_width == 32 else pa.int64()
-    if pa.types.is_struct(given):
-        return pa.struct([_numbered(child) for child in given.fields])
-    if pa.types.is_list(given):
-        return pa.list_(_numbered(given.value_field))
-    if pa.types.is_map(given):
-        return pa.map_(given.key_field, _numbered(given.item_field))
-    return given
+def _numbered(given: pa.DataType) -> pa.DataType:
+    """Return the type of the numbers of times of day; other types as they are."""
+    if not pa.types.is_time(given):
+        return given
+    return pa.int32() if given.bit_width == 32 else pa.int64()
 
 
 def _viewed(batch: pa.RecordBatch, given: pa.Schema, wanted: pa.Schema) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ from hoodie.storage.disk import explained
 from hoodie.storage.local import LocalStore, has_folder
 from hoodie.storage.memory import MemoryStore, kept_value, memory_folder
 from hoodie.storage.opening import open_store
-from hoodie.storage.scratch import ScratchFolder, scratch_folder, scratch_input, scratch_output, scratch_root
+from hoodie.storage.scratch import scratch_folder, scratch_input, scratch_output
 from hoodie.storage.waves import (
     Sending,
     Started,
@@ -31,7 +31,6 @@ __all__ = [
     "LocalStore",
     "MemoryStore",
     "ObjectStore",
-    "ScratchFolder",
     "Sending",
     "Started",
     "Store",
@@ -51,7 +50,6 @@ __all__ = [
     "scratch_folder",
     "scratch_input",
     "scratch_output",
-    "scratch_root",
     "settle",
     "together",
 ]

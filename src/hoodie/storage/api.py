@@ -108,53 +108,48 @@ class ExistingFileError(StorageError, FileExistsError):
 
 
 class Store(Protocol):
-    """A table's folder. Thread-safe. Reading a missing file raises `FileNotFoundError`."""
+    """A table's folder. Thread-safe. Reading a missing file raises `FileNotFoundError`.
+
+    A method with content is for stores that have no better one.
+    """
 
     @property
     def spec(self) -> StoreSpec:
         """The description with which another process opens this store."""
-        ...
 
     def uri(self, path: str) -> str:
         """Return the absolute path or URI of a file in the form that Spark and other engines accept."""
-        ...
 
     def folders(self, folder: str) -> list[str]:
         """Return the paths of the folders directly in `folder`, sorted; none for a missing folder."""
-        ...
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the files directly in `folder`, sorted.
 
         Cheaper than `list` in stores that need one call per file for its size.
         """
-        ...
+        return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Return the files directly in `folder` (or anywhere below it), sorted by path; none for a missing folder.
 
         Checksum sidecars (`.*.crc`) and half-written temporary files are skipped.
         """
-        ...
 
     def temporary_files(self) -> tuple[FileInfo, ...]:
         """Return the half-written temporary files of the whole folder, which `list` skips; sorted by path.
 
         Processes that died left them, or processes that run are writing them. Costs a listing of all folders.
         """
-        ...
 
     def head(self, path: str) -> FileInfo | None:
         """Return size and change time of one file, or None if it does not exist."""
-        ...
 
     def read(self, path: str) -> bytes:
         """Return the content of the file."""
-        ...
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """Return the bytes `[start, start + length)`; fewer only at the end of the file."""
-        ...
 
     def create(self, path: str, data: bytes) -> None:
         """Create the file with all its bytes in one atomic step.
@@ -162,11 +157,9 @@ class Store(Protocol):
         A file that this call created counts as created, even if the answer was lost and the client repeated the call.
         Raises: ExistingFileError if another call created the file.
         """
-        ...
 
     def replace(self, path: str, data: bytes) -> None:
         """Create or overwrite the file in one atomic step."""
-        ...
 
     def refresh(self, path: str, expected: bytes) -> bool:
         """Renew the change time of the file if its content is `expected`; return whether it was.
@@ -174,15 +167,12 @@ class Store(Protocol):
         A file of another content is never changed, and a missing file is not created: another process may have deleted
         or replaced the file at any moment before the call.
         """
-        ...
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         """Set the change time of a file (epoch milliseconds). In object stores it cannot be set; nothing is done."""
-        ...
 
     def read_version(self, path: str) -> tuple[bytes, FileVersion]:
         """Return the content of the file and the version that was read. Raises: UnsupportedError on local disks."""
-        ...
 
     def replace_version(self, path: str, data: bytes, version: FileVersion | None) -> FileVersion | None:
         """Replace the file if it still is `version` (None: if it does not exist); return its new version.
@@ -191,7 +181,6 @@ class Store(Protocol):
         repeated the call, the file that the first one wrote is no other version. Raises: UnsupportedError on local
         disks.
         """
-        ...
 
     def move(self, source: str, target: str) -> None:
         """Give the file `source` the name `target`; `target` appears in one atomic step, with all its bytes.
@@ -201,45 +190,42 @@ class Store(Protocol):
         no other process uses. `source` may remain: if the process dies, or the storage refuses to delete it after the
         step. After any other error the step may have been done: its answer may be lost (`UnsyncedError`: it was).
         """
-        ...
 
     def delete(self, path: str) -> None:
         """Delete the file; does nothing if it does not exist."""
-        ...
 
     def delete_all(self, paths: Sequence[str]) -> None:
         """Delete the files, with few requests where the storage can; missing files are skipped.
 
         After an error some of them may be deleted.
         """
-        ...
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, folder: str) -> None:
         """Delete the folder and everything below it; does nothing if it does not exist."""
-        ...
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a random-access reader (for Parquet)."""
-        ...
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a streaming writer (for Parquet); the file is complete once it is closed without an error."""
-        ...
 
     def as_durable(self) -> Store:
-        """Return a store of the same folder whose calls return when a power failure cannot undo what they wrote."""
-        ...
+        """Return a store of the same folder whose calls return when a power failure cannot undo what they wrote.
+
+        This store, if its service keeps what it acknowledged, or its files end with the process.
+        """
+        return self
 
     def check_links(self, paths: Iterable[str]) -> None:
         """Refuse files that symbolic links lead out of the table's folder; for engines that open files by URI.
 
         Raises: PartitionPathError.
         """
-        ...
 
     def check_writable(self) -> None:
         """Refuse a store in which tables cannot be created safely; nothing is left there.
 
         Raises: StorageError, UnsupportedError.
         """
-        ...

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -35,71 +34,28 @@ _ADVICE = {
 }
 
 
-class Disk(Protocol):
+class Disk:
     """System calls on absolute paths. All but `open_stream` return when the call has returned; none is retried."""
 
     def make_folder(self, path: str) -> None:
         """Make one folder. Raises: FileExistsError; FileNotFoundError if its parent is missing."""
-        ...
-
-    def create_empty(self, path: str) -> None:
-        """Create an empty file. Raises: FileExistsError."""
-        ...
-
-    def write_new(self, path: str, data: bytes) -> None:
-        """Create a file with these bytes. It is incomplete until the call returns. Raises: FileExistsError."""
-        ...
-
-    def link(self, source: str, target: str) -> None:
-        """Give the file a second name. Raises: FileExistsError; OSError if the file system has no hard links."""
-        ...
-
-    def rename_new(self, source: str, target: str) -> None:
-        """Rename the file. Raises: FileExistsError if `target` exists; OSError if the system has no such call."""
-        ...
-
-    def rename(self, source: str, target: str) -> None:
-        """Rename the file; an existing `target` is replaced."""
-        ...
-
-    def unlink(self, path: str) -> None:
-        """Remove the name of a file or link. Raises: FileNotFoundError."""
-        ...
-
-    def remove_folder(self, path: str) -> None:
-        """Remove an empty folder. Raises: FileNotFoundError; OSError if it is not empty."""
-        ...
-
-    def sync_file(self, path: str) -> None:
-        """Return when the file's bytes survive a power failure."""
-        ...
-
-    def sync_folder(self, path: str) -> None:
-        """Return when the names in the folder survive a power failure."""
-        ...
-
-    def open_stream(self, path: str, closed: Callable[[], None]) -> pa.NativeFile:
-        """Open a streaming writer that truncates the file; `closed` is called once, after the file was closed."""
-        ...
-
-
-class SystemDisk:
-    """The calls of the operating system (see `Disk`)."""
-
-    def make_folder(self, path: str) -> None:
         os.mkdir(path)
 
     def create_empty(self, path: str) -> None:
+        """Create an empty file. Raises: FileExistsError."""
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
 
     def write_new(self, path: str, data: bytes) -> None:
+        """Create a file with these bytes. It is incomplete until the call returns. Raises: FileExistsError."""
         with open(path, "xb") as file:
             file.write(data)
 
     def link(self, source: str, target: str) -> None:
+        """Give the file a second name. Raises: FileExistsError; OSError if the file system has no hard links."""
         os.link(source, target)
 
     def rename_new(self, source: str, target: str) -> None:
+        """Rename the file. Raises: FileExistsError if `target` exists; OSError if the system has no such call."""
         call = _exclusive_rename()
         if call is None:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), source, None, target)
@@ -108,21 +64,27 @@ class SystemDisk:
             raise OSError(code, os.strerror(code), source, None, target)
 
     def rename(self, source: str, target: str) -> None:
+        """Rename the file; an existing `target` is replaced."""
         os.replace(source, target)
 
     def unlink(self, path: str) -> None:
+        """Remove the name of a file or link. Raises: FileNotFoundError."""
         os.unlink(path)
 
     def remove_folder(self, path: str) -> None:
+        """Remove an empty folder. Raises: FileNotFoundError; OSError if it is not empty."""
         os.rmdir(path)
 
     def sync_file(self, path: str) -> None:
+        """Return when the file's bytes survive a power failure."""
         _sync(path, os.O_RDONLY)
 
     def sync_folder(self, path: str) -> None:
+        """Return when the names in the folder survive a power failure."""
         _sync(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
 
     def open_stream(self, path: str, closed: Callable[[], None]) -> pa.NativeFile:
+        """Open a streaming writer that truncates the file; `closed` is called once, after the file was closed."""
         return _Stream(path, closed)
 
 

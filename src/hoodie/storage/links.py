@@ -31,8 +31,7 @@ class LinkGuard:
     def check(self, path: str) -> None:
         """Check all folders on the way to `path`, and `path`: one `lstat` for each. What is missing is no link.
 
-        Raises:
-            PartitionPathError: a link leads outside the table's folder, to nothing, or back to itself.
+        Raises: PartitionPathError if a link leads outside the table's folder, to nothing, or back to itself.
         """
         end = 0 if path else -1
         while end >= 0:

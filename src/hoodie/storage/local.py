@@ -12,7 +12,7 @@ import errno
 import functools
 import os
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import compress
 from operator import attrgetter
 from typing import Any, TypeVar, cast
@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from hoodie.errors import StorageError, UnsupportedError
 from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec, UnsyncedError
-from hoodie.storage.disk import Disk, SystemDisk, explanation, is_unsupported
+from hoodie.storage.disk import Disk, explanation, is_unsupported
 from hoodie.storage.links import LinkGuard
 from hoodie.storage.paths import (
     TEMPORARY_PREFIX,
@@ -61,7 +61,7 @@ def _explained(method: _Method) -> _Method:
     return cast(_Method, call)
 
 
-class LocalStore:
+class LocalStore(Store):
     """A table's folder on a local file system (see `Store`).
 
     It uses no object-store library: such libraries percent-encode names, and Hudi stores names without encoding. No
@@ -79,7 +79,7 @@ class LocalStore:
         self._links = LinkGuard(self._root)
         self._durable = durable
         self._spec = StoreSpec(self._root, ((DURABLE, "true"),) if durable else ())
-        self._disk: Disk = disk or SystemDisk()
+        self._disk = disk or Disk()
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r}{', durable=True' if self._durable else ''})"
@@ -229,10 +229,6 @@ class LocalStore:
         if self._unlink(target) and self._syncs(path) and not path.startswith("."):
             self._disk.sync_folder(os.path.dirname(target))
 
-    def delete_all(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self.delete(path)
-
     @_explained
     def delete_folder(self, folder: str) -> None:
         """Delete the folder and everything below it; does nothing if it does not exist. Links are not followed."""
@@ -269,9 +265,7 @@ class LocalStore:
 
         Raises: StorageError, UnsupportedError.
         """
-        folder = self._root
-        while not os.path.lexists(folder):
-            folder = os.path.dirname(folder)
+        folder = self._nearest_folder()
         names = [os.path.join(folder, f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}") for _ in range(2)]
         try:
             self._disk.write_new(names[0], b"x")
@@ -333,11 +327,16 @@ class LocalStore:
                 raise StorageError(f"{self.uri(path)} is a second symbolic link to {real}: remove one of the two")
             linked.add(real)
 
-    def _check_root(self) -> None:
-        """Refuse a base path that is a file, or below a file. A missing base path is a table without files."""
+    def _nearest_folder(self) -> str:
+        """Return what exists of the base path."""
         folder = self._root
         while not os.path.lexists(folder):
             folder = os.path.dirname(folder)
+        return folder
+
+    def _check_root(self) -> None:
+        """Refuse a base path that is a file, or below a file. A missing base path is a table without files."""
+        folder = self._nearest_folder()
         if not os.path.isdir(folder) and not os.path.islink(folder):
             raise StorageError(f"{folder} is a file: expected the folder of a table; give the path of a folder")
 

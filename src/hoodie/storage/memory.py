@@ -6,14 +6,14 @@ import hashlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
+from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, is_temporary
 
 SCHEME = "memory://"
@@ -32,7 +32,7 @@ _CONTENTS: dict[str, _Content] = {}
 _CONTENTS_LOCK = threading.Lock()
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """A table's folder held in a dict (see `Store`). Stores of the same name in one process share their files.
 
     As in an object store, folders exist only as parts of the paths of files.
@@ -62,9 +62,6 @@ class MemoryStore:
         with self._content.lock:
             below = [path[len(prefix) :] for path in self._content.files if path.startswith(prefix)]
         return sorted({prefix + rest.partition("/")[0] for rest in below if "/" in rest})
-
-    def names(self, folder: str) -> list[str]:
-        return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         prefix = _prefix(folder)
@@ -139,10 +136,6 @@ class MemoryStore:
         with self._content.lock:
             self._content.files.pop(checked_path(path), None)
 
-    def delete_all(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self.delete(path)
-
     def delete_folder(self, folder: str) -> None:
         prefix = _prefix(checked_deletable(folder))
         with self._content.lock:
@@ -155,10 +148,6 @@ class MemoryStore:
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a streaming writer; as in an object store, the file exists once the writer is closed."""
         return BufferedOutput(lambda data: self.replace(path, data))
-
-    def as_durable(self) -> MemoryStore:
-        """Return this store: its files end with the process."""
-        return self
 
     def check_links(self, paths: Iterable[str]) -> None:
         """Do nothing: there are no links."""

@@ -20,7 +20,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError,
 from obstore.store import from_url
 
 from hoodie.errors import InvalidConfigError, PartitionPathError, StorageError
-from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, StoreSpec
+from hoodie.storage.api import ExistingFileError, FileInfo, FileVersion, Store, StoreSpec
 from hoodie.storage.options import CLIENT_OPTIONS, check_endpoints_of, client_environment, masked, normalised
 from hoodie.storage.paths import checked_deletable, checked_folder, checked_path, is_listed, native_scheme
 from hoodie.storage.waves import AsksAhead, later
@@ -57,7 +57,7 @@ Infos = list[FileInfo]
 """A list, in a class that has a method of this name."""
 
 
-class ObjectStore(AsksAhead):
+class ObjectStore(AsksAhead, Store):
     """A table's prefix in a bucket (see `Store`). Folders exist only as parts of the names of objects.
 
     `create` requires conditional puts, which all supported services have.
@@ -100,9 +100,6 @@ class ObjectStore(AsksAhead):
     def _folders(self, folder: str) -> list[str]:
         with self._translated(folder):
             return sorted(self._backend.list_with_delimiter(checked_folder(folder) or None)["common_prefixes"])
-
-    def names(self, folder: str) -> list[str]:
-        return [info.name for info in self.list(folder)]
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         return cast(Infos, self._answer("list_all" if recursive else "list", folder))
@@ -224,10 +221,6 @@ class ObjectStore(AsksAhead):
         """Open a streaming (multipart) writer; the object exists once the writer is closed."""
         self._changes(path)
         return pa.PythonFile(_MultipartOutput(self, checked_path(path)), mode="w")
-
-    def as_durable(self) -> ObjectStore:
-        """Return this store: the services keep what they acknowledged."""
-        return self
 
     def check_links(self, paths: Iterable[str]) -> None:
         """Do nothing: there are no links."""

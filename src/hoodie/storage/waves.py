@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from hoodie.storage.api import Store
@@ -51,10 +50,6 @@ class Answers:
         for asked in self._asked.values():
             asked[:] = [(of, answer) for of, answer in asked if not (is_within(path, of) or is_within(of, path))]
 
-    def forget(self) -> None:
-        """Forget all answers."""
-        self._asked.clear()
-
     def forget_unordered(self) -> None:
         """Forget the answers that only `taking_unordered` takes."""
         for key in [key for key in self._asked if key[1].startswith(UNORDERED)]:
@@ -64,7 +59,7 @@ class Answers:
         """Forget all answers; no request goes on afterwards."""
         left = [answer for asked in self._asked.values() for _, answer in asked]
         wait([answer for answer in left if not answer.cancel()])
-        self.forget()
+        self._asked.clear()
 
 
 class AsksAhead:
@@ -275,11 +270,9 @@ class Sending:
     def __enter__(self) -> Sending:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         wait(self._sent)
-        if error is None:
+        if kind is None:
             self.results += [sent.result() for sent in self._sent]
 
 

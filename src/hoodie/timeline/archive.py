@@ -32,7 +32,7 @@ from hoodie.format.instants.archive import (
 )
 from hoodie.storage import Store
 from hoodie.timeline.instant import Action
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.layout import Layout
 
 _T = TypeVar("_T")
 
@@ -67,11 +67,9 @@ class Fence(Protocol):
 
     def ensure_held(self) -> None:
         """Raise CommitConflictError if the lock was lost."""
-        ...
 
     def create_last(self, path: str, content: bytes, /) -> None:
         """Write a file in one atomic step that fails if the lock was lost before the step."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +95,15 @@ class TimelineArchive:
 
     @classmethod
     def of(
-        cls,
-        store: Store,
-        layout: Layout,
-        *,
-        folder: str = HOODIE_FOLDER,
-        history_path: str = "history",
-        names_are_ranges: bool = True,
+        cls, store: Store, layout: Layout, *, history_path: str = "history", names_are_ranges: bool = True
     ) -> TimelineArchive:
-        """Return the archive of a timeline; `folder` as for `load_timeline`, `history_path` from hoodie.properties."""
-        return cls(store, f"{layout.instant_folder(folder)}/{history_path}", names_are_ranges)
+        """Return the archive of a timeline; `history_path` is from hoodie.properties."""
+        return cls(store, f"{layout.instant_folder()}/{history_path}", names_are_ranges)
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot; it is empty if nothing was archived yet.
 
-        Raises:
-            CorruptFileError: the manifest is missing or does not parse, or the version file contains no number.
+        Raises: CorruptFileError if the manifest is missing or does not parse, or the version file contains no number.
         """
         version = self._version()
         if version == 0:
@@ -142,7 +133,7 @@ class TimelineArchive:
         if _lists(known, name):
             raise CorruptFileError(
                 f"expected in it the instants {added[0].requested_time} and {added[-1].requested_time}, found others",
-                path=self.store.uri(self._path(name)),
+                path=self._uri(name),
             )
         data = archived_to_bytes(added)
         self.store.replace(self._path(name), data)
@@ -237,7 +228,7 @@ class TimelineArchive:
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-            path = self.store.uri(self._path(file.name))
+            path = self._uri(file.name)
             raise CorruptFileError(f"not a Parquet file of archived instants: {error}", path=path) from error
 
     def instants(self, requested_time: str | None = None) -> list[ArchivedInstant]:
@@ -265,7 +256,7 @@ class TimelineArchive:
         for file in self.snapshot().manifest.files:
             if any(self._ranged(file).may_have(time, time) for time in wanted):
                 for (time, action), completion_time in self._completions_in(file).items():
-                    if time in wanted and self._action(action, file).writes_data:
+                    if time in wanted and completed_action(action, self._uri(file.name)).writes_data:
                         found[time] = completion_time
         return found
 
@@ -283,7 +274,7 @@ class TimelineArchive:
         version = manifest_version(MANIFEST_PREFIX + text.decode("ascii", "replace"))
         if version is None:
             message = f"the number of a manifest expected, found {text[:50]!r}; delete the file to read the newest one"
-            raise CorruptFileError(message, path=self.store.uri(self._path(VERSION_FILE)))
+            raise CorruptFileError(message, path=self._uri(VERSION_FILE))
         return version
 
     def _versions(self) -> list[int]:
@@ -310,10 +301,8 @@ class TimelineArchive:
             self._ensure_newest_is_before(version)
             _check(fence)
             self.store.replace(path, data)
-        if fence is None:
-            self.store.replace(self._path(VERSION_FILE), str(version).encode())
-        else:
-            fence.create_last(self._path(VERSION_FILE), str(version).encode())
+        publish = self.store.replace if fence is None else fence.create_last
+        publish(self._path(VERSION_FILE), str(version).encode())
 
     def _ensure_newest_is_before(self, version: int) -> None:
         newest = self._version()
@@ -338,20 +327,13 @@ class TimelineArchive:
                 self.store.delete(info.path)
 
     def _completions_in(self, file: ArchiveFile) -> dict[tuple[str, str], str]:
-        return completion_times(self._read(file), path=self.store.uri(self._path(file.name)))
+        return completion_times(self._read(file), path=self._uri(file.name))
 
     def _ranged(self, file: ArchiveFile) -> ArchiveFileName:
         try:
             return self.ranged(file)
         except FileNotFoundError as error:
             raise self._missing(file) from error
-
-    def _action(self, name: str, file: ArchiveFile) -> Action:
-        try:
-            return Action(name)
-        except ValueError as error:
-            message = f"a completed action expected, found {name[:50]!r}; restore the file"
-            raise CorruptFileError(message, path=self.store.uri(self._path(file.name))) from error
 
     def _read(self, file: ArchiveFile) -> bytes:
         # The name comes from the manifest: it must not lead to another folder.
@@ -362,10 +344,22 @@ class TimelineArchive:
 
     def _missing(self, file: ArchiveFile) -> CorruptFileError:
         message = "a file that the manifest of the archived timeline lists is missing; restore the file"
-        return CorruptFileError(message, path=self.store.uri(self._path(file.name)))
+        return CorruptFileError(message, path=self._uri(file.name))
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/{name}"
+
+    def _uri(self, name: str) -> str:
+        return self.store.uri(self._path(name))
+
+
+def completed_action(name: str | None, path: str) -> Action:
+    """Return the action of an archived instant. Raises: CorruptFileError for another text in the file `path`."""
+    try:
+        return Action(name or "")
+    except ValueError as error:
+        message = f"a completed action expected, found {str(name)[:50]!r}; restore the file"
+        raise CorruptFileError(message, path=path) from error
 
 
 def _covers(file: ArchiveFileName, other: ArchiveFileName) -> bool:

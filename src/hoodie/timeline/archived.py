@@ -27,9 +27,9 @@ from hoodie.format.instants.archive_log import (
     parse_archive_log,
 )
 from hoodie.storage import FileInfo, Store
-from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive
-from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.archive import ArchiveLimits, Fence, TimelineArchive, completed_action
+from hoodie.timeline.instant import Instant, State
+from hoodie.timeline.layout import Layout
 
 _T = TypeVar("_T")
 _TRIES = 5
@@ -46,33 +46,27 @@ class ArchivedTimeline(Protocol):
 
         Raises: CorruptFileError.
         """
-        ...
 
     def find(self, requested_times: Collection[str]) -> list[Instant]:
         """Return the instants with these requested times, sorted by requested time. Raises: CorruptFileError."""
-        ...
 
     def oldest_time(self) -> str:
         """Return the least requested time of the archived instants; empty if there are none. Raises: as `find`."""
-        ...
 
     def newest_time(self) -> str:
         """Return the greatest requested time of the archived instants; empty if there are none. Raises: as `find`."""
-        ...
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
         """Yield the contents of archived instants, in no defined order.
 
         Raises: CorruptFileError; InstantNotFoundError if one of them is not archived.
         """
-        ...
 
     def all_contents(self) -> Iterator[ArchivedInstant]:
         """Yield the contents of all archived instants, file by file; an instant may come twice.
 
         Call it under the table's lock, or writers may delete files meanwhile. Raises: CorruptFileError.
         """
-        ...
 
 
 @dataclass(slots=True)
@@ -83,7 +77,7 @@ class _FileIndex:
     rows: dict[Instant, int] | None = None
 
 
-class ArchiveReader:
+class ArchiveReader(ArchivedTimeline):
     """The archived timeline of table versions 8 and 9. Files that cannot have a wanted instant are not read.
 
     Files never change, so each is indexed once: its footer, and three columns of it if it may have a wanted instant.
@@ -143,7 +137,6 @@ class ArchiveReader:
         return self._retried(in_files)
 
     def newest_time(self) -> str:
-        """As `ArchivedTimeline.newest_time`."""
         return self._archive.newest_time()
 
     def contents(self, instants: Collection[Instant]) -> Iterator[ArchivedInstant]:
@@ -211,10 +204,11 @@ class ArchiveReader:
             return known.rows
         with self._archive.open(file) as source:
             columns = self._archive.parsed(file, lambda: archived_columns(source))
+        where = self.store.uri(f"{self._archive.folder}/{file.name}")
         rows = {
             Instant(
                 requested_time=time,
-                action=self._action(action, file),
+                action=completed_action(action, where),
                 state=State.COMPLETED,
                 completion_time=completion_time or time,
             ): row
@@ -234,17 +228,9 @@ class ArchiveReader:
             while (found := self._archive.parsed(file, lambda: next(rows, None))) is not None:
                 yield wanted[found[0]], found[1]
 
-    def _action(self, name: str | None, file: ArchiveFile) -> Action:
-        try:
-            return Action(name or "")
-        except ValueError as error:
-            path = self.store.uri(f"{self._archive.folder}/{file.name}")
-            message = f"a completed action expected, found {str(name)[:50]!r}; restore the file"
-            raise CorruptFileError(message, path=path) from error
-
 
 @dataclass(slots=True)
-class ArchiveLogs:
+class ArchiveLogs(ArchivedTimeline):
     """The archived timeline in one folder, `.hoodie/archived` of a table of version 6.
 
     The names of its files do not say which instants they have, so all files are read once; files that did not change
@@ -263,16 +249,13 @@ class ArchiveLogs:
         return sorted(chosen, key=lambda instant: (instant.requested_time, instant.action))
 
     def find(self, requested_times: Collection[str]) -> list[Instant]:
-        """As `ArchivedTimeline.find`."""
         wanted = frozenset(requested_times)
         return [found for found in self.completed() if found.requested_time in wanted] if wanted else []
 
     def oldest_time(self) -> str:
-        """As `ArchivedTimeline.oldest_time`."""
         return min((found.requested_time for found in self.completed()), default="")
 
     def newest_time(self) -> str:
-        """As `ArchivedTimeline.newest_time`."""
         return max((found.requested_time for found in self.completed()), default="")
 
     def completion_times(self, requested_times: Collection[str]) -> dict[str, str]:
@@ -346,7 +329,7 @@ class ArchiveLogs:
             known = frozenset(
                 Instant(
                     requested_time=found.requested_time,
-                    action=self._action(found.action, file),
+                    action=completed_action(found.action, self.store.uri(file.path)),
                     state=State.COMPLETED,
                     completion_time=found.completion_time,
                 )
@@ -359,26 +342,14 @@ class ArchiveLogs:
     def _parsed(self, file: FileInfo) -> Iterator[ArchivedInstant]:
         return parse_archive_log(self.store.read(file.path), path=self.store.uri(file.path))
 
-    def _action(self, name: str, file: FileInfo) -> Action:
-        try:
-            return Action(name)
-        except ValueError as error:
-            message = f"a completed action expected, found {name[:50]!r}; restore the file"
-            raise CorruptFileError(message, path=self.store.uri(file.path)) from error
-
 
 def archive_of(
-    store: Store,
-    layout: Layout,
-    *,
-    folder: str = HOODIE_FOLDER,
-    name: str = "history",
-    names_are_ranges: bool = True,
+    store: Store, layout: Layout, *, name: str = "history", names_are_ranges: bool = True
 ) -> TimelineArchive | ArchiveLogs:
-    """Return the archive that a writer of the timeline adds to; `folder` as for `load_timeline`.
+    """Return the archive that a writer of the timeline adds to.
 
     `name` is `TableConfig.archive_name`; `names_are_ranges` as for `TimelineArchive`.
     """
     if layout.names_completion_time:
-        return TimelineArchive.of(store, layout, folder=folder, history_path=name, names_are_ranges=names_are_ranges)
-    return ArchiveLogs(store, f"{folder}/{name}")
+        return TimelineArchive.of(store, layout, history_path=name, names_are_ranges=names_are_ranges)
+    return ArchiveLogs(store, f"{layout.folder}/{name}")

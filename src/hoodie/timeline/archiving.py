@@ -5,14 +5,15 @@ docs/format/table.md §2.7, §9.6. Call it under the table's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
+from hoodie.engine.packing import measured_chunks
 from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.archive import ArchiveLimits, Fence
 from hoodie.timeline.archived import archive_of
 from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.layout import Layout
 
 _BATCH_BYTES = 32 * 1024 * 1024
 _KEEPS_PLAN = {
@@ -28,7 +29,6 @@ def archive_instants(
     layout: Layout,
     instants: Sequence[Instant],
     *,
-    folder: str = HOODIE_FOLDER,
     archive_name: str = "history",
     limits: ArchiveLimits | None = None,
     fence: Fence | None = None,
@@ -43,9 +43,11 @@ def archive_instants(
 
     Raises: CommitConflictError if another process changes the archive at the same time; CorruptFileError.
     """
-    files = _files_of(store, layout, instants, folder)
-    archive = archive_of(store, layout, folder=folder, name=archive_name)
-    for batch in _batches([instant for instant in instants if files[instant]], files):
+    files = _files_of(store, layout, instants)
+    archive = archive_of(store, layout, name=archive_name)
+    moved = [instant for instant in instants if files[instant]]
+    # Each batch is one file of the archive.
+    for batch in measured_chunks(moved, _BATCH_BYTES, lambda found: sum(info.size_bytes for _, info in files[found])):
         archive.append([_archived(store, instant, files[instant]) for instant in batch], fence)
         if fence is not None:
             fence.ensure_held()
@@ -58,30 +60,13 @@ def archive_instants(
         archive.compact(limits, fence)
 
 
-def _batches(
-    instants: Sequence[Instant], files: Mapping[Instant, Sequence[tuple[Instant, FileInfo]]]
-) -> Iterator[list[Instant]]:
-    """Split instants, in their order, by the bytes of their files: each batch is one file of the archive."""
-    batch: list[Instant] = []
-    batch_bytes = 0
-    for instant in instants:
-        size_bytes = sum(info.size_bytes for _, info in files[instant])
-        if batch and batch_bytes + size_bytes > _BATCH_BYTES:
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(instant)
-        batch_bytes += size_bytes
-    if batch:
-        yield batch
-
-
 def _files_of(
-    store: Store, layout: Layout, instants: Sequence[Instant], folder: str
+    store: Store, layout: Layout, instants: Sequence[Instant]
 ) -> dict[Instant, list[tuple[Instant, FileInfo]]]:
     """Return the files of each instant, each with the instant parsed from its name."""
     found: dict[Instant, list[tuple[Instant, FileInfo]]] = {instant: [] for instant in instants}
     by_key = {(instant.requested_time, instant.action.completed_as): instant for instant in instants}
-    for info in store.list(layout.instant_folder(folder)):
+    for info in store.list(layout.instant_folder()):
         parsed = layout.parse(info)
         if parsed is not None:
             instant = by_key.get((parsed.requested_time, parsed.action.completed_as))

@@ -11,8 +11,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from types import TracebackType
+from dataclasses import dataclass, field
 
 from hoodie.errors import CommitConflictError
 from hoodie.storage import Store
@@ -52,17 +51,15 @@ class Heartbeat:
         self._interval_ms = interval_ms
         self._valid_ms = interval_ms * tolerable_misses
         self._instant_time = instant_time
-        clocks = _Clocks(now_ms or _now_ms, elapsed_ms or _elapsed_ms)
-        path = heartbeat_path(instant_time, folder=folder)
-        self._pulse = _Pulse(store, path, self._owner.to_bytes(), clocks, self._valid_ms)
+        path, content = heartbeat_path(instant_time, folder=folder), self._owner.to_bytes()
+        self._pulse = _Pulse(store, path, content, self._valid_ms, now_ms or _now_ms, elapsed_ms or _elapsed_ms)
         self._renewal = Renewal(self._pulse.beat)
         weakref.finalize(self, forget, self._owner.token)
 
     def start(self) -> None:
         """Write the file and refresh it regularly. Call it after creating the requested file, before the inflight file.
 
-        Raises:
-            RuntimeError: this heartbeat was started before, or the thread that refreshes the file cannot start.
+        Raises: RuntimeError if this heartbeat was started before, or the thread that refreshes the file cannot start.
         """
         if self._pulse.was_written:
             raise RuntimeError(f"the heartbeat of {self._instant_time} was started before: create a new Heartbeat")
@@ -108,14 +105,12 @@ class Heartbeat:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self.stop()
         except Exception:
             # The user must see the first error.
-            if error is None:
+            if kind is None:
                 raise
 
 
@@ -161,31 +156,22 @@ def heartbeat_path(instant_time: str, *, folder: str = HOODIE_FOLDER) -> str:
     return f"{folder}/.heartbeat/{instant_time}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Clocks:
-    """The clock that a machine shares with others, and the clock that cannot be set.
-
-    The first includes the time for which a virtual machine was paused, once it is set again. The second includes the
-    time for which this machine was suspended.
-    """
-
-    now_ms: Callable[[], int]
-    elapsed_ms: Callable[[], int]
-
-
+@dataclass(slots=True, eq=False)
 class _Pulse:
     """The heartbeat file; the `Heartbeat` object and the thread that refreshes the file share it."""
 
-    def __init__(self, store: Store, path: str, content: bytes, clocks: _Clocks, valid_ms: int) -> None:
-        self._store = store
-        self._path = path
-        self._content = content
-        self._clocks = clocks
-        self._valid_ms = valid_ms
-        self._ended = False
-        self._lock = threading.Lock()
-        self._last_ms = (0, 0)
-        self.was_written = False
+    store: Store
+    path: str
+    content: bytes
+    valid_ms: int
+    now_ms: Callable[[], int]
+    """The clock that a machine shares with others: it has the time for which a virtual machine was paused, once set."""
+    elapsed_ms: Callable[[], int]
+    """The clock that cannot be set: it has the time for which this machine was suspended."""
+    was_written: bool = False
+    _ended: bool = False
+    _last_ms: tuple[int, int] = (0, 0)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def beat(self) -> bool:
         """Write the file and return True, unless the heartbeat is over.
@@ -194,24 +180,24 @@ class _Pulse:
         instant back without a look at later refreshes.
         """
         with self._lock:
-            now_ms = (self._clocks.now_ms(), self._clocks.elapsed_ms())
-            is_over = self._ended or (self.was_written and now_ms[1] - self._last_ms[1] > self._valid_ms)
+            now_ms = (self.now_ms(), self.elapsed_ms())
+            is_over = self._ended or (self.was_written and now_ms[1] - self._last_ms[1] > self.valid_ms)
             if not is_over:
                 # The time before the call: other writers count from the file's change time, which is later.
-                self._store.replace(self._path, self._content)
+                self.store.replace(self.path, self.content)
                 self._last_ms, self.was_written = now_ms, True
             return not is_over
 
     def silent_ms(self) -> int:
         """Return the milliseconds since the last refresh, by the clock that shows more of them."""
         now_ms, elapsed_ms = self._last_ms
-        return max(self._clocks.now_ms() - now_ms, self._clocks.elapsed_ms() - elapsed_ms)
+        return max(self.now_ms() - now_ms, self.elapsed_ms() - elapsed_ms)
 
     def end(self) -> None:
         """Delete the file."""
         with self._lock:
             self._ended = True
-            self._store.delete(self._path)
+            self.store.delete(self.path)
 
 
 def _now_ms() -> int:

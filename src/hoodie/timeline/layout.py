@@ -36,10 +36,12 @@ class Layout(ABC):
     """Base of all layout versions. `zone` is the time zone of the table's instant times."""
 
     zone: TimelineZone = TimelineZone.LOCAL
+    folder: str = HOODIE_FOLDER
+    """Folder of the table's own files; of the metadata table `.hoodie/metadata/.hoodie`."""
 
     @abstractmethod
-    def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """Return the folder of the active timeline's files; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
+    def instant_folder(self) -> str:
+        """Return the folder of the active timeline's files."""
 
     @abstractmethod
     def stored_action(self, action: Action) -> Action:
@@ -104,21 +106,18 @@ class LayoutV1(Layout):
     The completion time is the change time of the completed file.
     """
 
-    def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """Return `folder`, that is `.hoodie`."""
-        return folder
+    def instant_folder(self) -> str:
+        return self.folder
 
     def stored_action(self, action: Action) -> Action:
         """Return `replacecommit` for a clustering, whose pending files have that action; else the action."""
         return Action.REPLACE_COMMIT if action is Action.CLUSTERING else action
 
     def completed_names(self, requested_time: str, action: Action, completion_time: str | None) -> tuple[str, ...]:
-        """Return `<requested time>.<action>`."""
         return (f"{requested_time}.{action.completed_as}",)
 
     @property
     def names_completion_time(self) -> bool:
-        """False."""
         return False
 
 
@@ -127,13 +126,12 @@ class LayoutV2(Layout):
     """Layout of table versions 8 and 9: a separate folder, and the completion time in the name."""
 
     timeline_path: str = "timeline"
+    """The folder that `hoodie.timeline.path` names."""
 
-    def instant_folder(self, folder: str = HOODIE_FOLDER) -> str:
-        """Return `.hoodie/timeline`, or the folder that `hoodie.timeline.path` names."""
-        return f"{folder}/{self.timeline_path}"
+    def instant_folder(self) -> str:
+        return f"{self.folder}/{self.timeline_path}"
 
     def stored_action(self, action: Action) -> Action:
-        """Return the action unchanged."""
         return action
 
     def completed_names(self, requested_time: str, action: Action, completion_time: str | None) -> tuple[str, ...]:
@@ -145,21 +143,23 @@ class LayoutV2(Layout):
 
     @property
     def names_completion_time(self) -> bool:
-        """True."""
         return True
 
 
 def layout_for(
-    version: TableVersion | int, timeline_path: str = "timeline", *, zone: TimelineZone = TimelineZone.LOCAL
+    version: TableVersion | int,
+    timeline_path: str = "timeline",
+    *,
+    zone: TimelineZone = TimelineZone.LOCAL,
+    folder: str = HOODIE_FOLDER,
 ) -> Layout:
     """Return the layout of a table version; `timeline_path` is `hoodie.timeline.path` (not used on version 6).
 
-    Raises:
-        UnsupportedError: the version is not 6, 8 or 9.
+    Raises: UnsupportedError if the version is not 6, 8 or 9.
     """
     if TableVersion.of(version).has_completion_time_in_name:
-        return LayoutV2(zone=zone, timeline_path=timeline_path)
-    return LayoutV1(zone=zone)
+        return LayoutV2(zone=zone, folder=folder, timeline_path=timeline_path)
+    return LayoutV1(zone=zone, folder=folder)
 
 
 def layout_of(config: TableConfig) -> Layout:

@@ -64,12 +64,25 @@ class Owner:
         )
 
     @classmethod
+    @lru_cache(maxsize=16)
     def parse(cls, data: bytes) -> Owner | None:
         """Parse a file's content; None if hoodie did not write it: the JVM's lock and heartbeat files are empty.
 
-        Any content is safe to parse: a table may come from elsewhere.
+        Any content is safe to parse: a table may come from elsewhere. Cached: a writer reads the file of its own lock
+        before each step.
         """
-        return _parsed(data)
+        fields = fields_of(data)
+        found = cls(
+            machine=_text(fields, "machine"),
+            host=_text(fields, "host"),
+            pid=_number(fields, "pid", _PID_MAX),
+            process_start=_text(fields, "process_start"),
+            token=_text(fields, "token"),
+            installation=_text(fields, "installation"),
+            lease_ms=_number(fields, "lease_ms", _LEASE_MS_MAX),
+        )
+        # The token becomes part of file names.
+        return found if found.machine and found.pid and _TOKEN.fullmatch(found.token) else None
 
     @classmethod
     def read(cls, store: Store, path: str) -> Owner | None:
@@ -142,23 +155,6 @@ class Owner:
         if self.pid != os.getpid():
             return None  # the process runs, but its writer may have ended
         return runs_here(self.token)
-
-
-@lru_cache(maxsize=16)
-def _parsed(data: bytes) -> Owner | None:
-    """Parse the content of a file. Cached: a writer reads the file of its own lock before each step."""
-    fields = fields_of(data)
-    found = Owner(
-        machine=_text(fields, "machine"),
-        host=_text(fields, "host"),
-        pid=_number(fields, "pid", _PID_MAX),
-        process_start=_text(fields, "process_start"),
-        token=_text(fields, "token"),
-        installation=_text(fields, "installation"),
-        lease_ms=_number(fields, "lease_ms", _LEASE_MS_MAX),
-    )
-    # The token becomes part of file names.
-    return found if found.machine and found.pid and _TOKEN.fullmatch(found.token) else None
 
 
 def fields_of(data: bytes) -> dict[str, object]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import itertools
 import threading
 import time
 from bisect import bisect_left
@@ -21,7 +22,7 @@ from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.layout import Layout
 from hoodie.timeline.zone import instant_time_of_ms, next_instant_time
 
 _requested_time = attrgetter("requested_time")
@@ -93,26 +94,20 @@ class Timeline:
 
     def completed(self) -> Timeline:
         """Return the timeline of the completed instants."""
-        known = self._parts.get("completed")
-        if known is None:
-            instants = tuple([instant for instant in self.instants if instant.state is State.COMPLETED])
-            known = self._parts["completed"] = self._with(instants)
-        return known
+        return self._part("completed", lambda instant: instant.state is State.COMPLETED)
 
     def pending(self) -> Timeline:
         """Return the timeline of the pending (requested or inflight) instants."""
-        known = self._parts.get("pending")
-        if known is None:
-            instants = tuple([instant for instant in self.instants if instant.state is not State.COMPLETED])
-            known = self._parts["pending"] = self._with(instants)
-        return known
+        return self._part("pending", lambda instant: instant.state is not State.COMPLETED)
 
     def writes(self) -> Timeline:
         """Return the timeline of the instants that add or remove data files."""
-        known = self._parts.get("writes")
+        return self._part("writes", lambda instant: instant.action.writes_data)
+
+    def _part(self, name: str, keep: Callable[[Instant], bool]) -> Timeline:
+        known = self._parts.get(name)
         if known is None:
-            instants = tuple([instant for instant in self.instants if instant.action.writes_data])
-            known = self._parts["writes"] = self._with(instants)
+            known = self._parts[name] = self._with(tuple(filter(keep, self.instants)))
         return known
 
     def _with(self, instants: tuple[Instant, ...]) -> Timeline:
@@ -182,9 +177,7 @@ def _wrong_arguments(requested_time: object, action: object = None) -> InvalidCo
     )
 
 
-def read_instant(
-    store: Store, layout: Layout, instant: Instant, state: State | None = None, *, folder: str = HOODIE_FOLDER
-) -> bytes:
+def read_instant(store: Store, layout: Layout, instant: Instant, state: State | None = None) -> bytes:
     """Read the instant's file of `state`, by default of its present state. Files of pending states are often empty.
 
     Raises:
@@ -192,7 +185,7 @@ def read_instant(
         CorruptFileError: the file of a completed write is empty.
     """
     state = instant.state if state is None else state
-    paths = [f"{layout.instant_folder(folder)}/{name}" for name in layout.names(instant, state)]
+    paths = [f"{layout.instant_folder()}/{name}" for name in layout.names(instant, state)]
     for path in paths:
         try:
             content = store.read(path)
@@ -231,11 +224,11 @@ class TimelineReader:
     Memory: the file names of the last listing and their instants.
     """
 
-    def __init__(self, store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> None:
-        """Create a reader and read nothing yet; `folder` is `.hoodie` or `.hoodie/metadata/.hoodie`."""
+    def __init__(self, store: Store, layout: Layout) -> None:
+        """Create a reader and read nothing yet."""
         self.layout = layout
         self._store = store
-        self._folder = layout.instant_folder(folder)
+        self._folder = layout.instant_folder()
         self._last = _Listing()
 
     @property
@@ -292,9 +285,9 @@ class TimelineReader:
         return found
 
 
-def load_timeline(store: Store, layout: Layout, *, folder: str = HOODIE_FOLDER) -> Timeline:
+def load_timeline(store: Store, layout: Layout) -> Timeline:
     """Load an active timeline once; see `TimelineReader.load`."""
-    return TimelineReader(store, layout, folder=folder).load()
+    return TimelineReader(store, layout).load()
 
 
 class InstantClock:
@@ -317,17 +310,12 @@ class InstantClock:
 
         Takes O(instants). Pass the whole active timeline, not a filtered timeline.
 
-        Raises:
-            InvalidConfigError: the timeline contains a time that is greater than now and is not a valid date.
+        Raises: InvalidConfigError if the timeline contains a time that is greater than now and is not a valid date.
         """
-        known = "" if timeline is None else _latest_time(timeline)
+        times = ((found.requested_time, found.completion_time or "") for found in timeline or ())
+        known = max(itertools.chain.from_iterable(times), default="")
         with self._lock:
             floor = max(known, self._last)
             now = instant_time_of_ms(self._now_ms(), self._zone)
             self._last = now if now > floor else next_instant_time(floor)
             return self._last
-
-
-def _latest_time(timeline: Timeline) -> str:
-    times = [time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time or "")]
-    return max(times, default="")

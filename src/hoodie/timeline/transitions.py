@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hoodie.errors import CommitConflictError
 from hoodie.storage import Store
 from hoodie.timeline.instant import Action, Instant, State
-from hoodie.timeline.layout import HOODIE_FOLDER, Layout
+from hoodie.timeline.layout import Layout
 from hoodie.timeline.zone import instant_time_of_ms
 
 CreateFile = Callable[[str, bytes], None]
@@ -24,33 +24,22 @@ def create_requested(
     action: Action,
     content: bytes = b"",
     *,
-    folder: str = HOODIE_FOLDER,
     create: CreateFile | None = None,
 ) -> Instant:
     """Create the requested file. The instant is pending afterwards. `create`: as for `create_completed`.
 
-    Raises:
-        CommitConflictError: the file exists; another writer uses the same requested time.
+    Raises: CommitConflictError if the file exists: another writer uses the same requested time.
     """
-    _create(store, layout, folder, layout.requested_name(requested_time, action), content, create)
+    _create(store, layout, layout.requested_name(requested_time, action), content, create)
     return Instant(requested_time=requested_time, action=action, state=State.REQUESTED)
 
 
-def create_inflight(
-    store: Store,
-    layout: Layout,
-    requested_time: str,
-    action: Action,
-    content: bytes = b"",
-    *,
-    folder: str = HOODIE_FOLDER,
-) -> Instant:
+def create_inflight(store: Store, layout: Layout, requested_time: str, action: Action, content: bytes = b"") -> Instant:
     """Create the inflight file. Afterwards the instant may write data files. A savepoint has no requested file.
 
-    Raises:
-        CommitConflictError: the file exists; another writer, running or dead, executes the same instant.
+    Raises: CommitConflictError if the file exists: another writer, running or dead, executes the same instant.
     """
-    _create(store, layout, folder, layout.inflight_name(requested_time, action), content)
+    _create(store, layout, layout.inflight_name(requested_time, action), content)
     return Instant(requested_time=requested_time, action=action, state=State.INFLIGHT)
 
 
@@ -62,7 +51,6 @@ def create_completed(
     content: bytes,
     *,
     completion_time: str,
-    folder: str = HOODIE_FOLDER,
     create: CreateFile | None = None,
 ) -> Instant:
     """Create the completed file. Readers count the instant as committed from this step on.
@@ -84,29 +72,22 @@ def create_completed(
     if not content and completed_as.writes_data:
         raise ValueError(f"a completed {completed_as} needs its commit metadata: readers refuse an empty file")
     name = layout.completed_names(requested_time, action, completion_time)[0]
-    _create(store, layout, folder, name, content, create)
+    _create(store, layout, name, content, create)
     if completion_time not in name:
-        info = store.head(f"{layout.instant_folder(folder)}/{name}")
+        info = store.head(f"{layout.instant_folder()}/{name}")
         completion_time = completion_time if info is None else instant_time_of_ms(info.modified_ms, layout.zone)
     return Instant(
         requested_time=requested_time, action=completed_as, state=State.COMPLETED, completion_time=completion_time
     )
 
 
-def delete_instant_files(
-    store: Store,
-    layout: Layout,
-    requested_time: str,
-    action: Action,
-    *states: State,
-    folder: str = HOODIE_FOLDER,
-) -> None:
+def delete_instant_files(store: Store, layout: Layout, requested_time: str, action: Action, *states: State) -> None:
     """Delete the instant's files of `states`, the highest state first; missing files are skipped.
 
     A process that stops in the middle leaves the instant in a lower state, never a completed instant without its plan.
     `action` is the requested or the completed action. Deleting a completed file takes one listing.
     """
-    instants = layout.instant_folder(folder)
+    instants = layout.instant_folder()
     if State.COMPLETED in states:
         for info in store.list(instants):
             found = layout.parse(info)
@@ -129,10 +110,8 @@ def _any_start(requested_time: str, action: Action) -> Instant:
     return Instant(requested_time=requested_time, action=action, state=State.COMPLETED if completed else State.INFLIGHT)
 
 
-def _create(
-    store: Store, layout: Layout, folder: str, name: str, content: bytes, create: CreateFile | None = None
-) -> None:
-    path = f"{layout.instant_folder(folder)}/{name}"
+def _create(store: Store, layout: Layout, name: str, content: bytes, create: CreateFile | None = None) -> None:
+    path = f"{layout.instant_folder()}/{name}"
     try:
         (create or store.create)(path, content)
     except FileExistsError as error:

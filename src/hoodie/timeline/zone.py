@@ -22,8 +22,7 @@ def parse_instant_time(text: str, zone: TimelineZone) -> datetime:
     An old 14-digit time means the last millisecond of its second. Of a longer time the first 17 digits are used (on
     version 6 the metadata table appends an operation code).
 
-    Raises:
-        InvalidConfigError: `text` is not a date, such as the reserved times `0000…`.
+    Raises: InvalidConfigError if `text` is not a date, such as the reserved times `0000…`.
     """
     wall_clock = _parse_wall_clock(text)
     return wall_clock.replace(tzinfo=UTC) if zone is TimelineZone.UTC else wall_clock.astimezone()
@@ -41,8 +40,7 @@ def to_instant_time(when: str | date | datetime, zone: TimelineZone) -> str:
     text. A date means its first millisecond. A datetime or date without a zone is local time of this process, as in
     Python. Parts of milliseconds are cut off.
 
-    Raises:
-        InvalidConfigError: the text is in none of these forms.
+    Raises: InvalidConfigError if the text is in none of these forms.
     """
     if isinstance(when, str):
         text = when.strip()
@@ -96,8 +94,7 @@ def instant_time_of_ms(epoch_ms: int, zone: TimelineZone) -> str:
 def next_instant_time(text: str) -> str:
     """Return the smallest 17-digit instant time greater than `text`.
 
-    Raises:
-        InvalidConfigError: `text` is not a date.
+    Raises: InvalidConfigError if `text` is not a date.
     """
     return _format_wall_clock(_parse_wall_clock(text) + timedelta(milliseconds=1))
 

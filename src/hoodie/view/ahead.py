@@ -9,7 +9,7 @@ from hoodie.format.schema.column_ids import SCHEMA_FOLDER
 from hoodie.format.table.table_config import TableConfig
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER, metadata_layout, partition_folder
+from hoodie.metadata.paths import METADATA_FOLDER, metadata_layout, partition_folder
 from hoodie.storage import ask, asks_ahead, forget_answers
 from hoodie.storage.waves import UNORDERED
 from hoodie.timeline import TableLock, layout_for, layout_of
@@ -98,5 +98,5 @@ def _of_metadata_table(config: TableConfig, partitions: Collection[str], timelin
     if not config.has_metadata_table:
         return []
     has = [name for name in partitions if name in config.metadata_partitions]
-    timeline = metadata_layout(config).instant_folder(METADATA_HOODIE_FOLDER)
+    timeline = metadata_layout(config).instant_folder()
     return [("list", timeline)] * (len(has) + timelines) + [("list", partition_folder(name)) for name in has]

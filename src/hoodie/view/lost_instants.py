@@ -18,7 +18,7 @@ from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordT
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER
+from hoodie.metadata.paths import METADATA_FOLDER
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slices import read_log
 from hoodie.timeline import Action, Instant, State, read_instant
@@ -224,7 +224,7 @@ def _recorded_a_file(view: TableView, requested_time: str) -> bool:
     instant = folder.timeline().get(requested_time, Action.DELTA_COMMIT)
     if instant is None:
         return False
-    content = read_instant(folder.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
+    content = read_instant(folder.store, folder.layout, instant)
     stats = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats
     for stat in (stat for kind in KINDS.required for stat in stats.get(kind.name, ())):
         path = f"{METADATA_FOLDER}/{stat.path}"

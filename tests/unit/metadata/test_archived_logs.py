@@ -15,7 +15,7 @@ from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import with_archived_fills, with_archived_logs
 from hoodie.metadata.kinds.files import FilesKind
-from hoodie.metadata.paths import METADATA_HISTORY, METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_HISTORY, partition_folder
 from hoodie.metadata.slices import check_recorded_logs, slices_of, unlogged_instants
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
@@ -108,7 +108,7 @@ def store() -> MemoryStore:
     """A copy of that table; the instants that filled partitions are archived."""
     found = built_again()
     folder = MetadataFolder(found, Table(found).view().config)
-    archive_instants(found, folder.layout, _fills(found), folder=METADATA_HOODIE_FOLDER)
+    archive_instants(found, folder.layout, _fills(found))
     return found
 
 

@@ -17,7 +17,7 @@ from hoodie.format.table.table_creation import NewTable, new_table_config
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.instants import fills_a_partition
-from hoodie.metadata.partitions import initial_time, next_initial_time
+from hoodie.metadata.partitions import initial_time
 from hoodie.metadata.paths import INDEX_DEFINITIONS
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage import MemoryStore
@@ -124,9 +124,8 @@ def test_initial_instants_count_up() -> None:
     taken = [
         Instant(requested_time=f"{number:017d}", action=Action.DELTA_COMMIT, state=State.REQUESTED) for number in (0, 1)
     ]
-    assert next_initial_time(Timeline()) == INITIAL
-    assert next_initial_time(Timeline.of(taken)) == "00000000000000002"
     clock = InstantClock()
+    assert initial_time(Timeline(), clock=clock, data_timeline=Timeline()) == INITIAL
     assert initial_time(Timeline.of(taken), clock=clock, data_timeline=Timeline()) == "00000000000000002"
 
 

@@ -121,10 +121,10 @@ def commit(store: MemoryStore, log: str, rows: int) -> None:
     """Complete the delta commit 100, which records `rows` rows in a log file."""
     stat = replace(WriteStat.of_log(f"files/{log}", "files", 1, prev_commit="100"), num_writes=rows)
     content = CommitMetadata(partition_to_write_stats={"files": (stat,)}).to_bytes(TableVersion.NINE)
-    layout, folder = METADATA_COMMITS.layout, METADATA_COMMITS.folder
-    create_requested(store, layout, "100", Action.DELTA_COMMIT, folder=folder)
-    create_inflight(store, layout, "100", Action.DELTA_COMMIT, folder=folder)
-    create_completed(store, layout, "100", Action.DELTA_COMMIT, content, completion_time="150", folder=folder)
+    layout = METADATA_COMMITS.layout
+    create_requested(store, layout, "100", Action.DELTA_COMMIT)
+    create_inflight(store, layout, "100", Action.DELTA_COMMIT)
+    create_completed(store, layout, "100", Action.DELTA_COMMIT, content, completion_time="150")
 
 
 @pytest.mark.parametrize("damage", ["half", "nothing", "appended", "flipped"])

@@ -116,9 +116,10 @@ def test_pending_files_of_a_completed_instant_may_have_two_names() -> None:
 
 def test_folders() -> None:
     assert V1.instant_folder() == ".hoodie"
-    assert V1.instant_folder(".hoodie/metadata/.hoodie") == ".hoodie/metadata/.hoodie"
+    assert layout_for(6, folder=".hoodie/metadata/.hoodie").instant_folder() == ".hoodie/metadata/.hoodie"
     assert V2.instant_folder() == ".hoodie/timeline"
-    assert layout_for(8, "other").instant_folder(".hoodie/metadata/.hoodie") == ".hoodie/metadata/.hoodie/other"
+    moved = layout_for(8, "other", folder=".hoodie/metadata/.hoodie")
+    assert moved.instant_folder() == ".hoodie/metadata/.hoodie/other"
 
 
 def test_layout_of_a_table_version() -> None:

@@ -56,17 +56,17 @@ def test_tables_of_the_reference(
     golden_tables: Path, version: int, kind: str, instants: int, metadata_instants: int
 ) -> None:
     store = LocalStore(golden_tables / f"v{version}_{kind}")
-    layout = layout_for(version)
     for folder, expected in ((".hoodie", instants), (METADATA, metadata_instants)):
-        timeline = load_timeline(store, layout, folder=folder)
+        layout = layout_for(version, folder=folder)
+        timeline = load_timeline(store, layout)
         assert len(timeline) == len(timeline.completed()) == len(timeline.writes()) == expected
         assert timeline.start == timeline.instants[0].requested_time
         for instant in timeline:
             assert instant.completion_time is not None
             assert instant.completion_time > instant.requested_time
-            assert len(read_instant(store, layout, instant, folder=folder)) > 0
+            assert len(read_instant(store, layout, instant)) > 0
             for state in (State.REQUESTED, State.INFLIGHT):
-                read_instant(store, layout, instant, state, folder=folder)  # all are still there
+                read_instant(store, layout, instant, state)  # all are still there
 
 
 def test_a_compaction_of_the_reference(golden_tables: Path) -> None:

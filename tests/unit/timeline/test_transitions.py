@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hoodie.errors import CommitConflictError
@@ -78,9 +80,10 @@ def test_a_savepoint_begins_in_flight() -> None:
 def test_the_metadata_table_has_its_own_folder() -> None:
     store = MemoryStore()
     folder = ".hoodie/metadata/.hoodie"
-    instant = create_requested(store, V2, T, Action.DELTA_COMMIT, folder=folder)
+    layout = replace(V2, folder=folder)
+    instant = create_requested(store, layout, T, Action.DELTA_COMMIT)
     assert store.head(f"{folder}/timeline/{T}.deltacommit.requested") is not None
-    assert list(load_timeline(store, V2, folder=folder)) == [instant]
+    assert list(load_timeline(store, layout)) == [instant]
     assert len(load_timeline(store, V2)) == 0
 
 

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from hoodie.errors import UnsupportedError
 from hoodie.files.logs.log_scan import FoundBlock
 from hoodie.files.slice_read import SliceRead
-from hoodie.format.avro.rows import arrow_schema
-from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_to_arrow
 from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.delete_block import DeleteRecords
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
@@ -147,7 +146,7 @@ def _was_widened(found: pa.Array, wanted: pa.DataType, name: str, block_schema: 
     is_number = (pa.types.is_integer, pa.types.is_floating)
     if block_schema is None or not all(any(is_kind(kind) for is_kind in is_number) for kind in (found.type, wanted)):
         return False
-    logged = arrow_schema(block_schema)
+    logged = avro_to_arrow(block_schema)
     return name in logged.names and bool(logged.field(name).type.equals(found.type))
 
 

@@ -22,7 +22,6 @@ from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.log.log_block import BlockPlace, BlockType, HeaderKey, LogBlock, find_log_blocks
 from hoodie.storage import Store, StoreSpec
 from hoodie.timeline import (
-    HOODIE_FOLDER,
     Action,
     Instant,
     Layout,
@@ -43,12 +42,11 @@ _lacking: dict[tuple[StoreSpec, str, str], tuple[Hashable, str | None]] = {}
 class CommitRecords:
     """Where the commits of a table record which rows each log file has (table versions 8 and 9). Picklable.
 
-    `layout` is the layout of the timeline in `folder`; `history_path` is the folder of its archive. The timeline is
-    read only for files that look damaged, once for each such file of a completed instant.
+    `layout` is the layout of the timeline; `history_path` is the folder of its archive. The timeline is read only for
+    files that look damaged, once for each such file of a completed instant.
     """
 
     layout: Layout
-    folder: str = HOODIE_FOLDER
     history_path: str = "history"
 
     def expect_content(self, store: Store, name: LogFileName) -> bool:
@@ -59,7 +57,7 @@ class CommitRecords:
 
         Raises: CorruptFileError if the commit does not parse.
         """
-        file = (store.spec, self.folder, name.name)
+        file = (store.spec, self.layout.folder, name.name)
         if file not in _known:
             content = self._commit(store, name.instant_time)
             if content is None:
@@ -79,7 +77,7 @@ class CommitRecords:
         Raises: CorruptFileError: a commit does not parse.
         """
         writes = timeline.writes().completed()
-        file, asked = (store.spec, self.folder, log.path), (writes.latest(), frozenset(found))
+        file, asked = (store.spec, self.layout.folder, log.path), (writes.latest(), frozenset(found))
         known = _lacking.get(file)
         if known is None or known[0] != asked:
             since = (i for i in writes if i.requested_time >= log.name.instant_time and i.requested_time not in found)
@@ -89,19 +87,17 @@ class CommitRecords:
 
     def _has_rows_in(self, store: Store, instant: Instant, path: str) -> bool:
         try:
-            content = read_instant(store, self.layout, instant, folder=self.folder)
+            content = read_instant(store, self.layout, instant)
         except InstantNotFoundError:
             return False
         stats = _with_records(content, instant.requested_time) if content else ()
         return any(stat.path == path for stat in stats)
 
     def _commit(self, store: Store, requested_time: str) -> bytes | None:
-        instant = load_timeline(store, self.layout, folder=self.folder).get(requested_time)
+        instant = load_timeline(store, self.layout).get(requested_time)
         if instant is not None:
-            return read_instant(store, self.layout, instant, folder=self.folder) if instant.is_completed else None
-        archive = TimelineArchive.of(
-            store, self.layout, folder=self.folder, history_path=self.history_path, names_are_ranges=False
-        )
+            return read_instant(store, self.layout, instant) if instant.is_completed else None
+        archive = TimelineArchive.of(store, self.layout, history_path=self.history_path, names_are_ranges=False)
         return next((found.metadata for found in archive.instants(requested_time) if found.metadata), None)
 
 

@@ -33,9 +33,9 @@ from hoodie.storage import (
     explained,
     kept_value,
     memory_folder,
+    scratch_folder,
     scratch_input,
     scratch_output,
-    scratch_root,
 )
 from hoodie.timeline.owner import Owner
 
@@ -109,7 +109,7 @@ def stage_folder(store: Store, *, in_process: bool = False, known_bytes: int | N
             yield f"{_MEMORY}{name}"
         return
     if in_process and store.spec.is_remote:
-        with scratch_root() as root:
+        with scratch_folder() as root:
             yield f"{_SCRATCH}{root}"
         return
     owner = Owner.new()

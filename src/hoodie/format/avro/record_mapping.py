@@ -75,7 +75,8 @@ def from_record(cls: type[_T], record: Mapping[str, Any], *, path: str) -> _T:
 
 def to_record(instance: Any) -> dict[str, Any]:
     """Return the decoded Avro record of a dataclass."""
-    return {field.name: field.write(getattr(instance, field.attribute)) for field in _fields_of(type(instance))}
+    values = ((field, getattr(instance, field.attribute)) for field in _fields_of(type(instance)))
+    return {field.name: None if value is None else field.write(value) for field, value in values}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,15 +92,11 @@ class _Field:
 _FIELDS_OF: Final[dict[type, tuple[_Field, ...]]] = {}
 
 
-def _fields_of(cls: type) -> tuple[_Field, ...]:
+def _fields_of(cls: Any) -> tuple[_Field, ...]:
     """Return the fields of a class; the type hints of each class are evaluated once."""
-    found = _FIELDS_OF.get(cls)
-    if found is None:
-        found = _FIELDS_OF[cls] = _derive_fields(cls)
-    return found
-
-
-def _derive_fields(cls: Any) -> tuple[_Field, ...]:
+    known = _FIELDS_OF.get(cls)
+    if known is not None:
+        return known
     hints = get_type_hints(cls)
     found = []
     for field in dataclasses.fields(cls):
@@ -107,8 +104,8 @@ def _derive_fields(cls: Any) -> tuple[_Field, ...]:
         parse, write = _converters(hint)
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         name = field.metadata.get(_NAME) or _camel_case(field.name)
-        found.append(_Field(field.name, name, parse, _or_none(write), is_nullable, needed))
-    return tuple(found)
+        found.append(_Field(field.name, name, parse, write, is_nullable, needed))
+    return _FIELDS_OF.setdefault(cls, tuple(found))
 
 
 def _camel_case(name: str) -> str:
@@ -121,10 +118,6 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
         return hint, False
     (kept,) = (arm for arm in get_args(hint) if arm is not type(None))
     return kept, True
-
-
-def _or_none(write: _Write) -> _Write:
-    return lambda value: None if value is None else write(value)
 
 
 def _converters(hint: Any) -> tuple[_Parse, _Write]:

@@ -48,14 +48,6 @@ def bare_schema(text: str, *, path: str) -> Any:
     return _checked(text, path)[1]
 
 
-def check_schema(schema: Any, *, path: str) -> None:
-    """Check a schema that is parsed already. Raises: as `parse_schema`."""
-    try:
-        _Walk().whole(schema)
-    except _Unnamed as error:
-        raise error.named(path) from error
-
-
 def _checked(text: str, path: str) -> tuple[Any, Any]:
     if len(text) > TEXT_BYTES_MAX:
         expected = f"an Avro schema with a text of at most {TEXT_BYTES_MAX} characters expected"

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.safe_schema import check_schema, parse_schema
+from hoodie.format.avro.safe_schema import parse_schema
 
 META_FIELDS: Final = (
     "_hoodie_commit_time",
@@ -86,7 +86,12 @@ def arrow_to_avro(schema: pa.Schema, *, table_name: str) -> str:
         )
     record = {"type": "record", "name": name, "namespace": namespace}
     record["fields"] = [_avro_field(child, f"{namespace}.{name}", namespace, "") for child in schema]  # type: ignore[assignment]
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return schema_text(record)
+
+
+def schema_text(schema: Mapping[str, Any]) -> str:
+    """Return a schema as the text that is stored: JSON without blanks."""
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def _avro_field(child: pa.Field, namespace: str, enclosing: str, parent: str) -> dict[str, Any]:
@@ -176,8 +181,9 @@ def _record(data_type: pa.StructType, place: _Place) -> dict[str, Any]:
     return out
 
 
-def avro_to_arrow(schema: str | Mapping[str, Any], *, path: str = "the table's schema") -> pa.Schema:
-    """Return the Arrow schema of an Avro record schema, given as JSON text or as parsed JSON.
+@lru_cache(maxsize=64)
+def avro_to_arrow(schema: str, *, path: str = "the table's schema") -> pa.Schema:
+    """Return the Arrow schema of the JSON text of an Avro record schema; each text is parsed once.
 
     Enums and uuids become strings, `fixed` becomes fixed size binary, decimals decimal128 (over bytes and over fixed).
     Unions of int and long, or of float and double, become the wider type, as in Spark. Comments become metadata of the
@@ -188,19 +194,7 @@ def avro_to_arrow(schema: str | Mapping[str, Any], *, path: str = "the table's s
         UnsupportedError: the schema is not a record, has an unknown type, a recursive type, or a union of two or more
             types besides null, or exceeds the limits of `safe_schema`.
     """
-    if isinstance(schema, str):
-        return _of_text(schema, path)
-    check_schema(schema, path=path)
-    return _of_parsed(schema)
-
-
-@lru_cache(maxsize=32)
-def _of_text(text: str, path: str) -> pa.Schema:
-    """Convert the schema of a commit. Cached: the steps of a write ask for the table's schema again and again."""
-    return _of_parsed(parse_schema(text, path=path))
-
-
-def _of_parsed(parsed: Any) -> pa.Schema:
+    parsed = parse_schema(schema, path=path)
     if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
         raise UnsupportedError(f"expected an Avro record as table schema, found {str(parsed)[:100]}")
     struct, _ = _Reader().read(parsed, namespace="", path="")
@@ -209,16 +203,16 @@ def _of_parsed(parsed: Any) -> pa.Schema:
 
 @dataclass(slots=True)
 class _Reader:
-    """Converts Avro types to Arrow types; stores the named types that it has read."""
+    """Converts Avro types of a checked schema to Arrow types; stores the named types that it has read."""
 
-    named: dict[str, pa.DataType | None] = field(default_factory=dict)
+    named: dict[str, pa.DataType] = field(default_factory=dict)
 
     def read(self, avro: Any, *, namespace: str, path: str) -> tuple[pa.DataType, bool]:
         """Return the Arrow type and whether null is allowed."""
         if isinstance(avro, list):
             return self._union(avro, namespace, path)
         if isinstance(avro, str):
-            return _PRIMITIVES.get(avro) or self._reference(avro, namespace, path), False
+            return _PRIMITIVES.get(avro) or self._reference(avro, namespace), False
         kind = avro.get("type")
         if isinstance(kind, dict | list):
             return self.read(kind, namespace=namespace, path=path)
@@ -233,7 +227,7 @@ class _Reader:
         if avro.get("logicalType") == "decimal":
             return _decimal(avro, path), False
         logical = _LOGICAL.get((kind, avro.get("logicalType", "")))
-        return logical or _PRIMITIVES.get(kind) or self._reference(kind, namespace, path), False
+        return logical or _PRIMITIVES.get(kind) or self._reference(kind, namespace), False
 
     def _union(self, branches: list[Any], namespace: str, path: str) -> tuple[pa.DataType, bool]:
         others = [branch for branch in branches if branch != "null"]
@@ -249,7 +243,6 @@ class _Reader:
         own = avro.get("namespace")
         space = name.rpartition(".")[0] if "." in name else namespace if own is None else own
         full_name = name if "." in name else f"{space}.{name}".lstrip(".")
-        self.named[full_name] = None
         data_type: pa.DataType
         if kind == "enum":
             data_type = pa.string()
@@ -267,13 +260,9 @@ class _Reader:
         metadata = {DOC: doc.encode()} if isinstance(doc, str) and doc else None
         return pa.field(avro["name"], data_type, nullable=nullable, metadata=metadata)
 
-    def _reference(self, name: Any, namespace: str, path: str) -> pa.DataType:
-        full_name = name if "." in str(name) else f"{namespace}.{name}".lstrip(".")
-        found = self.named.get(full_name) or self.named.get(str(name))
-        if found is not None:
-            return found
-        problem = "contains itself" if full_name in self.named else "is not a known Avro type"
-        raise UnsupportedError(f"column {path!r}: {name!r} {problem}")
+    def _reference(self, name: str, namespace: str) -> pa.DataType:
+        full_name = name if "." in name else f"{namespace}.{name}".lstrip(".")
+        return self.named.get(full_name) or self.named[name]
 
 
 def _decimal(avro: Mapping[str, Any], path: str) -> pa.DataType:

@@ -5,11 +5,14 @@ docs/format/metadata.md §5.1. The hash is computed over UTF-16 code units, modu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from hoodie.format.schema.arrow_types import offsets_of, ranges_of
 
 _INVERSE_OF_31 = np.uint32(pow(31, -1, 1 << 32))
 _CHUNK_BYTES = 1024 * 1024
@@ -25,16 +28,20 @@ def java_hash(keys: pa.StringArray, *, chunk_bytes: int = _CHUNK_BYTES) -> npt.N
     >>> java_hash(pa.array(["key-000000", ""])).tolist()
     [1413236014, 0]
     """
-    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
     result = np.zeros(len(keys), np.int32)
-    first = 0
-    while first < len(keys):
-        fitting = int(np.searchsorted(offsets, offsets[first] + chunk_bytes, side="right")) - 1
-        stop = min(max(fitting, first + 1), len(keys))
-        text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
-        result[first:stop] = _hash_chunk(text, offsets[first : stop + 1] - offsets[first])
-        first = stop
+    for rows, text, offsets in text_chunks(keys, chunk_bytes):
+        result[rows] = _hash_chunk(text, offsets)
     return result
+
+
+def text_chunks(
+    keys: pa.StringArray, chunk_bytes: int = _CHUNK_BYTES
+) -> Iterator[tuple[slice, memoryview, npt.NDArray[np.int64]]]:
+    """Yield the rows, the bytes and the offsets of keys: as many keys as fit `chunk_bytes`, at least one."""
+    offsets = offsets_of(keys)
+    for first, stop in ranges_of(offsets, chunk_bytes):
+        text = memoryview(keys.buffers()[2] or b"")[offsets[first] : offsets[stop]]
+        yield slice(first, stop), text, offsets[first : stop + 1] - offsets[first]
 
 
 def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:
@@ -52,6 +59,12 @@ def file_group_index(keys: pa.StringArray, count: int) -> npt.NDArray[np.int32]:
     if negative.any():
         remainder[negative] = (1 << 31) % count
     return remainder.astype(np.int32)
+
+
+def file_group_masks(keys: pa.StringArray, count: int) -> list[pa.BooleanArray]:
+    """Return for each of the `count` file groups of a metadata partition which of the keys it has."""
+    numbers = file_group_index(keys, count) if len(keys) else np.zeros(0, np.int32)
+    return [pa.array(numbers == number) for number in range(count)]
 
 
 def hash_ranges(text: memoryview, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:

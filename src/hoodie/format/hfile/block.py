@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hoodie.errors import CorruptFileError, UnsupportedError
-from hoodie.format.hfile.compression import Compression, crc32, gunzip, gzip_member
+from hoodie.format.hfile.compression import Compression, crc32, gunzip, gzip_bytes, with_comment
 
 CHECKSUM_BYTES = 4
 
@@ -211,12 +211,7 @@ def block_parts(
         raise UnsupportedError(f"a block of {len(payload)} bytes is larger than {_PAYLOAD_BYTES_MAX}, the maximum")
     stored = payload
     if codec is Compression.GZIP:
-        stored = gzip_member(
-            payload,
-            length_before=HEADER_BYTES,
-            chunk_bytes=_CHECKSUM_CHUNK_BYTES,
-            checksum_bytes=CHECKSUM_BYTES,
-        )
+        stored = _gzip_member(payload)
     checked_bytes = HEADER_BYTES + len(stored)
     zeros = bytes(CHECKSUM_BYTES * -(-checked_bytes // _CHECKSUM_CHUNK_BYTES))
     header = _HEADER.pack(
@@ -229,6 +224,20 @@ def block_parts(
         checked_bytes,
     )
     return header, stored, zeros
+
+
+def _gzip_member(payload: bytes | memoryview) -> bytes:
+    """Compress a payload to one gzip member of a length that hudi-rs reads correctly.
+
+    hudi-rs computes the number of checksum chunks from a length that already includes the checksums. It therefore cuts
+    off the end of a block whose length is just below a multiple of the chunks' (docs/format/metadata.md §1.14). The
+    same payload gives the same bytes on machines of one kind.
+    """
+    stored = gzip_bytes(payload)
+    length = HEADER_BYTES + len(stored)
+    chunks = -(-length // _CHECKSUM_CHUNK_BYTES)
+    missing = chunks * _CHECKSUM_CHUNK_BYTES - length
+    return stored if missing >= CHECKSUM_BYTES * chunks else with_comment(stored, missing)
 
 
 def block_to_bytes(magic: bytes, payload: bytes | memoryview, *, codec: Compression) -> bytes:

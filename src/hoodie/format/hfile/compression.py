@@ -61,23 +61,11 @@ class Compression(IntEnum):
     NONE = 2
 
 
-def gzip_member(payload: Any, *, length_before: int, chunk_bytes: int, checksum_bytes: int) -> bytes:
-    """Compress a payload to one gzip member of a length that hudi-rs reads correctly.
-
-    hudi-rs computes the number of checksum chunks from a length that already includes the checksums. It therefore cuts
-    off the end of a block whose length is just below a multiple of `chunk_bytes` (docs/format/metadata.md §1.14). A
-    comment in the member's header makes such a block longer; every reader skips the comment. The length of a block
-    includes `length_before` bytes (the block's header). The same payload gives the same bytes on machines of one kind.
-    """
-    stored = gzip_bytes(payload)
-    length = length_before + len(stored)
-    chunks = -(-length // chunk_bytes)
-    missing = chunks * chunk_bytes - length
-    if missing >= checksum_bytes * chunks:
-        return stored
-    head, body = bytearray(stored[:_HEADER_BYTES]), stored[_HEADER_BYTES:]
+def with_comment(member: bytes, length: int) -> bytes:
+    """Return a gzip member that is longer: its header has a comment of this length, which every reader skips."""
+    head, body = bytearray(member[:_HEADER_BYTES]), member[_HEADER_BYTES:]
     head[_FLAGS_OFFSET] |= _HAS_COMMENT
-    return bytes(head) + b" " * missing + b"\0" + body
+    return bytes(head) + b" " * length + b"\0" + body
 
 
 def gunzip(stored: memoryview, payload_bytes: int, *, path: str, offset: int) -> bytes | memoryview:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError, InvalidConfigError
 from hoodie.format.hfile.block_reader import SLACK_BYTES, Payloads, UInt8Array
 from hoodie.format.hfile.key_order import Int64Array
+from hoodie.format.schema.arrow_types import pieces_of
 
 ROW_BYTES_MAX = 32767
 KEY_SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"  # no column family, greatest timestamp, type Put
@@ -139,12 +140,12 @@ class Entries:
     def rows(self, places: Int64Array | slice) -> pa.BinaryArray:
         """Return the rows at ascending `places`, copied."""
         start = self.row_start[places]
-        return _cut(self.data, start, start + self.row_bytes[places])
+        return pieces_of(self.data, start, start + self.row_bytes[places])
 
     def values(self, places: Int64Array | slice) -> pa.BinaryArray:
         """Return the values at ascending `places`, copied."""
         start = self.row_start[places] + self.row_bytes[places] + len(KEY_SUFFIX)
-        return _cut(self.data, start, start + self.value_bytes[places])
+        return pieces_of(self.data, start, start + self.value_bytes[places])
 
     def row_words(self, skipped_bytes: int) -> UInt64Array:
         """Return eight bytes of each row after the first `skipped_bytes`, as numbers that sort like the bytes."""
@@ -161,20 +162,6 @@ def words_of(data: UInt8Array, starts: Int64Array, lengths: Int64Array) -> UInt6
         missing = (8 * (8 - np.clip(lengths, 1, 8))).astype(np.uint64)
         words = np.where(lengths > 0, words >> missing << missing, np.uint64(0))
     return words
-
-
-def _cut(data: UInt8Array, starts: Int64Array, ends: Int64Array) -> pa.BinaryArray:
-    """Return pieces of `data` as a column.
-
-    A first column has the pieces and the gaps between them as values; the result is every second value.
-    """
-    if not len(starts):
-        return pa.array([], pa.binary())
-    bounds = np.empty(2 * len(starts), np.int32)
-    bounds[0::2] = starts
-    bounds[1::2] = ends
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
-    return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
 
 
 def _words(data: UInt8Array, starts: Int64Array) -> UInt64Array:

@@ -90,7 +90,8 @@ class HFileReader:
         root = self._blocks.parse(section, start, (INDEX,))
         meta = self._blocks.parse(section[root.end - start :], root.end, (INDEX,))
         info = self._blocks.parse(section[meta.end - start :], meta.end, (FILE_INFO,))
-        self._file_info = parse_file_info(info, path=path)
+        self.file_info: Mapping[str, bytes] = parse_file_info(info, path=path)
+        """Names and values of the file info, among them `schema`."""
         is_only_level = trailer.index_levels == 1
         check_entry_count(trailer.data_index_count, limit=start, path=path, offset=root.start)
         check_entry_count(trailer.meta_index_count, limit=start, path=path, offset=meta.start)
@@ -116,11 +117,6 @@ class HFileReader:
     def __len__(self) -> int:
         """Return the number of entries that the trailer stores."""
         return self._trailer.entry_count
-
-    @property
-    def file_info(self) -> Mapping[str, bytes]:
-        """Names and values of the file info, among them `schema`."""
-        return self._file_info
 
     @property
     def block_count(self) -> int:
@@ -222,23 +218,17 @@ class HFileReader:
         level = self._index.find(lambda level: level.between(start, stop))
         for blocks, entries in self._groups(level):
             entries.check_fixed_bytes(slice(None), path=self._path, offset=int(level.offsets[blocks.start]))
-            keys, values = entries.columns()
-            first = first_not_less(keys, start)
-            end = len(keys) if stop is None else first_not_less(keys, stop)
-            pieces.append((keys[first:end], values[first:end]))
+            pieces.append(_between(entries.columns(), start, stop))
         found = _joined(pieces)
         bounds = pa.array([start, stop or b""], pa.binary())
         if not self._is_by_java or (is_plain(bounds) and ascends(found[0])):
             return found
-        keys, values = self.entries()
-        first = first_not_less(keys, start)
-        end = len(keys) if stop is None else first_not_less(keys, stop)
-        return keys[first:end], values[first:end]
+        return _between(self.entries(), start, stop)
 
     @property
     def _is_by_java(self) -> bool:
         """Whether the file may be in Java's order. Our writer writes no such files."""
-        return CREATED in self._file_info
+        return CREATED in self.file_info
 
     def _groups(self, level: IndexLevel) -> Iterator[tuple[range, Entries]]:
         """Yield the numbers of neighbouring blocks of `level`, and the entries of these blocks."""
@@ -273,7 +263,7 @@ class HFileReader:
             yield keys, values
 
     def _check_end(self, count: int, last: bytes | None) -> None:
-        stored = self._file_info.get(LAST_KEY)
+        stored = self.file_info.get(LAST_KEY)
         wrong = ""
         if count != self._trailer.entry_count:
             wrong = f"expected {self._trailer.entry_count} entries, found {count}"
@@ -281,6 +271,13 @@ class HFileReader:
             wrong = "the last key is not the last key that the file info stores"
         if wrong:
             raise CorruptFileError(wrong, path=self._path, offset=self._trailer.load_on_open_offset)
+
+
+def _between(columns: Columns, start: bytes, stop: bytes | None) -> Columns:
+    keys, values = columns
+    first = first_not_less(keys, start)
+    end = len(keys) if stop is None else first_not_less(keys, stop)
+    return keys[first:end], values[first:end]
 
 
 def _joined(pieces: list[Columns]) -> Columns:

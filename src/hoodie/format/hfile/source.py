@@ -16,11 +16,9 @@ class ByteSource(Protocol):
     @property
     def size(self) -> int:
         """Number of bytes."""
-        ...
 
     def read(self, offset: int, length: int) -> bytes | memoryview:
         """Return the bytes `[offset, offset + length)`; the range must be inside the source."""
-        ...
 
 
 class BufferSource:

@@ -27,6 +27,7 @@ from hoodie.format.hfile.trailer import (
     Trailer,
     file_info_to_bytes,
 )
+from hoodie.format.schema.arrow_types import ranges_of
 
 # Java readers up to 1.2.0 lose entries at the end of larger blocks: do not increase.
 BLOCK_BYTES_MAX = 65536
@@ -67,7 +68,12 @@ def hfile_to_bytes(
         parts += block
         position += size_bytes
     pairs = _pairs(keys, values, bounds, schema_json) | dict(file_info or {})
-    parts += _load_on_open(index, pairs, codec=codec)
+    # What a reader reads on open: data index, meta index (always empty), file info.
+    parts += (
+        block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in index), codec=codec),
+        block_to_bytes(INDEX, b"", codec=codec),
+        block_to_bytes(FILE_INFO, file_info_to_bytes(pairs), codec=codec),
+    )
     trailer = Trailer(
         load_on_open_offset=position,
         data_index_count=len(index),
@@ -94,32 +100,13 @@ def _check(keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
 
 def _payloads(keys: pa.BinaryArray, values: pa.BinaryArray, bounds: Int64Array) -> Iterator[tuple[int, memoryview]]:
     """Yield the number of the first entry and the payload of each data block; several blocks are encoded together."""
-    blocks = list(_ranges(bounds, BLOCK_BYTES_MAX))
+    blocks = list(ranges_of(bounds, BLOCK_BYTES_MAX))
     starts = np.array([0, *(stop for _, stop in blocks)], np.int64)
-    for first_block, stop_block in _ranges(bounds[starts], _GROUP_BYTES_MAX):
+    for first_block, stop_block in ranges_of(bounds[starts], _GROUP_BYTES_MAX):
         first, stop = int(starts[first_block]), int(starts[stop_block])
         encoded = entries_to_bytes(keys[first:stop], values[first:stop])
         for begin, end in blocks[first_block:stop_block]:
             yield begin, encoded[bounds[begin] - bounds[first] : bounds[end] - bounds[first]]
-
-
-def _ranges(bounds: Int64Array, bytes_max: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges `[first, stop)` of the pieces between `bounds`: as many pieces as fit `bytes_max`, at least one."""
-    first, count = 0, len(bounds) - 1
-    while first < count:
-        fitting = int(np.searchsorted(bounds, bounds[first] + bytes_max, side="right")) - 1
-        stop = max(fitting, first + 1)
-        yield first, stop
-        first = stop
-
-
-def _load_on_open(index: list[IndexEntry], pairs: Mapping[str, bytes], *, codec: Compression) -> list[bytes]:
-    """Return the three blocks that a reader reads on open: data index, meta index (always empty), file info."""
-    return [
-        block_to_bytes(INDEX, b"".join(entry.to_bytes() for entry in index), codec=codec),
-        block_to_bytes(INDEX, b"", codec=codec),
-        block_to_bytes(FILE_INFO, file_info_to_bytes(pairs), codec=codec),
-    ]
 
 
 def _bare_key(row: bytes) -> bytes:

@@ -181,12 +181,7 @@ def parse_archived(data: bytes, *, path: str = "<memory>", requested_time: str |
     table = _read(data, _SCHEMA.names[:-1], path)
     if requested_time is not None:
         table = table.filter(pc.equal(table[_SCHEMA.names[0]], requested_time))
-    columns = table.to_pydict()
-    return [
-        ArchivedInstant(requested_time=time, completion_time=completed, action=action, metadata=metadata, plan=plan)
-        for time, completed, action, metadata, plan in zip(*columns.values(), strict=True)
-        if time and action
-    ]
+    return [instant for instant in _instants(table) if instant.requested_time and instant.action]
 
 
 def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, str], str]:
@@ -196,8 +191,7 @@ def completion_times(data: bytes, *, path: str = "<memory>") -> dict[tuple[str, 
 
     Raises: CorruptFileError if the content is not a Parquet file of archived instants.
     """
-    columns = _read(data, _SCHEMA.names[:3], path).to_pydict()
-    times, completed, actions = (columns[name] for name in _SCHEMA.names[:3])
+    times, completed, actions = _read(data, _SCHEMA.names[:3], path).to_pydict().values()
     return {(time, action): end or time for time, end, action in zip(times, completed, actions, strict=True) if time}
 
 
@@ -243,19 +237,17 @@ def archived_rows(file: pq.ParquetFile, wanted: Collection[int]) -> Iterator[tup
         if chosen:
             table = _as_stored(file.read_row_group(group, columns=names), names)
             taken = table.take(pa.array([row - first for row in chosen], pa.int64()))
-            for row, values in zip(chosen, zip(*taken.to_pydict().values(), strict=True), strict=True):
-                time, completed, action, metadata, plan = values
-                yield (
-                    row,
-                    ArchivedInstant(
-                        requested_time=time,
-                        completion_time=completed or time,
-                        action=action,
-                        metadata=metadata,
-                        plan=plan,
-                    ),
-                )
+            yield from zip(chosen, _instants(taken), strict=True)
         first += count
+
+
+def _instants(rows: pa.Table) -> list[ArchivedInstant]:
+    return [
+        ArchivedInstant(
+            requested_time=time, completion_time=completed or time, action=action, metadata=metadata, plan=plan
+        )
+        for time, completed, action, metadata, plan in zip(*rows.to_pydict().values(), strict=True)
+    ]
 
 
 def _read(data: bytes, names: list[str], path: str) -> pa.Table:

@@ -7,7 +7,7 @@ On-disk format: docs/format/table.md §2.3, §2.4.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -108,12 +108,7 @@ class CommitMetadata:
 
         Raises: CorruptFileError if the content is truncated, or is not commit metadata.
         """
-        if not data:
-            return cls()
-        if is_avro_file(data):
-            schema, block, offset = _avro_record(data, path)
-            return _of_avro(schema, decode_record(schema, block, path=path, offset=offset), path)
-        return _of_json(parse_json_object(data, path=path, expected=_EXPECTED), path)
+        return _parsed(data, path, is_head=False) if data else cls()
 
     @classmethod
     def parse_head(cls, data: bytes, *, path: str = "<memory>") -> CommitMetadata:
@@ -121,13 +116,7 @@ class CommitMetadata:
 
         Raises: as `parse`.
         """
-        if not data:
-            return cls()
-        if is_avro_file(data):
-            schema, block, offset = _avro_record(data, path)
-            record = decode_record(schema, block, path=path, offset=offset, without=_STATS)
-            return _of_avro(schema, {**record, _STATS: None}, path)
-        return _of_json({**parse_json_object(data, path=path, expected=_EXPECTED), _STATS: None}, path)
+        return _parsed(data, path, is_head=True) if data else cls()
 
     @classmethod
     def iter_stats(cls, data: bytes, *, path: str = "<memory>") -> Iterator[WriteStat]:
@@ -148,72 +137,55 @@ class CommitMetadata:
         `sync_marker` (Avro only) has 16 bytes; None means a random value.
         """
         if not TableVersion.of(table_version).commit_metadata_is_avro:
-            return json.dumps(self._json_record(), ensure_ascii=False).encode()
-        name = "HoodieCommitMetadata" if self.partition_to_replace_file_ids is None else "HoodieReplaceCommitMetadata"
-        return record_to_bytes(RecordSchema.load(name), self._avro_record(), sync_marker=sync_marker)
+            record = self._record(WriteStat.to_json, self.operation_type or WriteOperation.UNKNOWN.value)
+            return json.dumps({**record, **self.unknown}, ensure_ascii=False).encode()
+        name = _COMMIT if self.partition_to_replace_file_ids is None else _REPLACE_COMMIT
+        record = {**self._record(WriteStat.to_avro, self.operation_type), "version": self.version}
+        return record_to_bytes(RecordSchema.load(name), record, sync_marker=sync_marker)
 
-    def _avro_record(self) -> dict[str, Any]:
+    def _record(self, write: Callable[[WriteStat], dict[str, Any]], operation: str | None) -> dict[str, Any]:
+        """Return the fields of both forms, in the JVM's order."""
         record: dict[str, Any] = {
-            "partitionToWriteStats": {
-                partition: [stat.to_avro() for stat in stats]
-                for partition, stats in self.partition_to_write_stats.items()
-            },
+            _STATS: {path: [write(stat) for stat in stats] for path, stats in self.partition_to_write_stats.items()},
             "compacted": self.compacted,
             "extraMetadata": dict(self.extra_metadata),
-            "version": self.version,
-            "operationType": self.operation_type,
+            "operationType": operation,
         }
-        return record | self._replaced()
-
-    def _json_record(self) -> dict[str, Any]:
-        record: dict[str, Any] = {
-            "partitionToWriteStats": {
-                partition: [stat.to_json() for stat in stats]
-                for partition, stats in self.partition_to_write_stats.items()
-            },
-            "compacted": self.compacted,
-            "extraMetadata": dict(self.extra_metadata),
-            "operationType": self.operation_type or WriteOperation.UNKNOWN.value,
-        }
-        return {**record, **self._replaced(), **self.unknown}
-
-    def _replaced(self) -> dict[str, Any]:
-        if self.partition_to_replace_file_ids is None:
-            return {}
-        replaced = {partition: list(ids) for partition, ids in self.partition_to_replace_file_ids.items()}
-        return {"partitionToReplaceFileIds": replaced}
+        if self.partition_to_replace_file_ids is not None:
+            record[_REPLACED] = {path: list(ids) for path, ids in self.partition_to_replace_file_ids.items()}
+        return record
 
 
 _REARRANGING: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 _T = TypeVar("_T")
 _STATS: Final = "partitionToWriteStats"
-_EXPECTED: Final = "an Avro container or a JSON object"
-_KNOWN_NAMES: Final = frozenset(
-    {
-        "partitionToWriteStats",
-        "compacted",
-        "extraMetadata",
-        "version",
-        "operationType",
-        "partitionToReplaceFileIds",
-    }
-)
+_REPLACED: Final = "partitionToReplaceFileIds"
+_COMMIT: Final = "HoodieCommitMetadata"
+_REPLACE_COMMIT: Final = "HoodieReplaceCommitMetadata"
+_KNOWN_NAMES: Final = frozenset({_STATS, "compacted", "extraMetadata", "version", "operationType", _REPLACED})
 
 
 def _avro_record(data: bytes, path: str) -> tuple[RecordSchema, bytes, int]:
     """Return the schema and the bytes of the record, as `only_record`. Raises: CorruptFileError for other records."""
     schema, block, offset = only_record(data, path=path)
-    if schema.name not in ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata"):
+    if schema.name not in (_COMMIT, _REPLACE_COMMIT):
         raise CorruptFileError(f"the record HoodieCommitMetadata expected, found {schema.name}", path=path)
     return schema, block, offset
 
 
-def _of_avro(schema: RecordSchema, record: Mapping[str, Any], path: str) -> CommitMetadata:
-    return _from_record(record, path, is_replace=schema.name == "HoodieReplaceCommitMetadata", keep_unknown=False)
-
-
-def _of_json(record: Mapping[str, Any], path: str) -> CommitMetadata:
-    return _from_record(record, path, is_replace="partitionToReplaceFileIds" in record, keep_unknown=True)
+def _parsed(data: bytes, path: str, *, is_head: bool) -> CommitMetadata:
+    is_json = not is_avro_file(data)
+    if is_json:
+        record = parse_json_object(data, path=path, expected="an Avro container or a JSON object")
+        is_replace = _REPLACED in record
+    else:
+        schema, block, offset = _avro_record(data, path)
+        without = _STATS if is_head else None
+        record = decode_record(schema, block, path=path, offset=offset, without=without)
+        is_replace = schema.name == _REPLACE_COMMIT
+    if is_head:
+        record = {**record, _STATS: None}
+    return _from_record(record, path, is_replace=is_replace, keep_unknown=is_json)
 
 
 def _from_record(record: Mapping[str, Any], path: str, *, is_replace: bool, keep_unknown: bool) -> CommitMetadata:
@@ -225,18 +197,15 @@ def _from_record(record: Mapping[str, Any], path: str, *, is_replace: bool, keep
         )
         for partition, entries in entries_of.items()
     }
-    replaced = _expect(record.get("partitionToReplaceFileIds"), dict, "partitionToReplaceFileIds", path)
+    ids_of = _expect(record.get(_REPLACED), dict, _REPLACED, path)
+    replaced = {partition: parse_texts(ids, _REPLACED, path) for partition, ids in ids_of.items() if is_replace}
     extra = _expect(record.get("extraMetadata"), dict, "extraMetadata", path)
     return CommitMetadata(
         partition_to_write_stats=stats,
         compacted=_expect(record.get("compacted"), bool, "compacted", path),
         extra_metadata={key: _expect(value, str, f"extraMetadata.{key}", path) for key, value in extra.items()},
         operation_type=_optional(record.get("operationType"), str, "operationType", path),
-        partition_to_replace_file_ids=(
-            {partition: parse_texts(ids, "partitionToReplaceFileIds", path) for partition, ids in replaced.items()}
-            if is_replace
-            else None
-        ),
+        partition_to_replace_file_ids=replaced if is_replace else None,
         version=None if keep_unknown else _optional(record.get("version"), int, "version", path),
         unknown={name: value for name, value in record.items() if name not in _KNOWN_NAMES} if keep_unknown else {},
     )

@@ -1,21 +1,24 @@
-"""What an overwrite is to replace, in the extra metadata of its plan (docs/format/table.md §3.4).
+"""What an overwrite is to replace, in the extra metadata of its plan, and the files that a commit gave up.
 
 The completed file of an overwrite names the file groups that it replaced, and no other file does. A repair that writes
-a lost completed file anew derives them from this entry.
+a lost completed file anew derives them from this entry (docs/format/table.md §3.4). Files that are given up:
+docs/operations/verify-and-repair.md.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.replaced_files import FileGroup
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 
 REPLACES: Final = "hoodie.python.replaces"
+ACCEPTED_LOSS: Final = "hoodie.python.accepted.loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,16 @@ class PlannedReplacement:
         if self.groups is not None:
             stored = {"groups": self.groups, "lost": self.lost}
         return RequestedReplaceMetadata(extra_metadata={REPLACES: json.dumps(stored)}).to_bytes()
+
+
+def accepted_losses(commits: Iterable[CommitMetadata]) -> Iterator[str]:
+    """Yield the paths of the files that commits gave up."""
+    for commit in commits:
+        try:
+            found = json.loads((commit.extra_metadata or {}).get(ACCEPTED_LOSS) or "[]")
+        except ValueError:
+            continue
+        yield from (path for path in found if isinstance(path, str)) if isinstance(found, list) else ()
 
 
 def _is_texts(value: Any) -> bool:

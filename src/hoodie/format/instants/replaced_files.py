@@ -48,7 +48,7 @@ def found_by(commit: CommitMetadata, read: Iterable[tuple[str, str]] = ()) -> Fi
 def _replaced(commit: CommitMetadata, read: Iterable[tuple[str, str]]) -> Iterator[Replaced]:
     for stat in commit.write_stats():
         group = (stat.partition_path or "", stat.file_id or "")
-        base = _base(stat.prev_base_file or stat.base_file or "")
+        base = BaseFileName.parse(name_of(stat.prev_base_file or stat.base_file or ""))
         if base is not None and base.file_id == stat.file_id:
             yield Replaced(group, base)
     planned: dict[FileGroup, list[BaseFileName | LogFileName]] = {}
@@ -61,7 +61,3 @@ def _replaced(commit: CommitMetadata, read: Iterable[tuple[str, str]]) -> Iterat
         yield Replaced(group, next(bases, None), tuple(name for name in names if isinstance(name, LogFileName)))
     for path, file_ids in (commit.partition_to_replace_file_ids or {}).items():
         yield from (Replaced((path, file_id), None, is_ended=True) for file_id in file_ids)
-
-
-def _base(text: str) -> BaseFileName | None:
-    return BaseFileName.parse(name_of(text))

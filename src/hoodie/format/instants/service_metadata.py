@@ -8,7 +8,7 @@ On-disk format: docs/format/table.md §2.5; the record of each class there is `H
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.format.avro.record_mapping import InstantRecord, on_disk
@@ -181,13 +181,16 @@ class InstantInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackRequest:
-    """The changes of a rollback in one partition; file paths are absolute."""
+    """The changes of a rollback in one partition; file paths are absolute.
+
+    What is not given is not null: a JVM that executes the plan fails on null.
+    """
 
     partition_path: str
-    file_id: str | None = None
-    latest_base_instant: str | None = None
+    file_id: str | None = ""
+    latest_base_instant: str | None = ""
     files_to_be_deleted: tuple[str, ...] = ()
-    log_blocks_to_be_deleted: Mapping[str, int] | None = field(default=None, hash=False)
+    log_blocks_to_be_deleted: Mapping[str, int] | None = field(default_factory=dict, hash=False)
     """Version 6: log files to which the rollback appends a rollback block, with their sizes."""
 
 
@@ -298,7 +301,7 @@ def rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequence[str]]
 
     Each pair becomes one request. Several requests may have the same partition path.
     """
-    requests = (_request(partition, paths) for partition, paths in files)
+    requests = (RollbackRequest(partition_path=path, files_to_be_deleted=tuple(paths)) for path, paths in files)
     return RollbackPlan(instant_to_rollback=target, rollback_requests=tuple(requests))
 
 
@@ -308,9 +311,14 @@ def pending_rollback_plan(target: InstantInfo, files: Iterable[tuple[str, Sequen
     Each file becomes one request with its file id and the target's time, as in the plans that the JVM makes of markers.
     """
     requests = (
-        _request(partition, [path], file_id=_file_id(path), target_time=target.commit_time)
+        RollbackRequest(
+            partition_path=partition,
+            file_id=found.file_id if found else "",
+            latest_base_instant=target.commit_time,
+            files_to_be_deleted=(path,),
+        )
         for partition, paths in files
-        for path in paths
+        for path, found in zip(paths, map(parse_data_file, paths), strict=True)
     )
     return RollbackPlan(instant_to_rollback=target, rollback_requests=tuple(requests))
 
@@ -322,8 +330,12 @@ def appending_requests(logs: Iterable[tuple[str, str, str, Mapping[str, int]]]) 
     newest log file and of those that the target wrote.
     """
     for partition, file_id, base_time, sizes in logs:
-        request = _request(partition, (), file_id=file_id, target_time=base_time)
-        yield replace(request, log_blocks_to_be_deleted=dict(sizes))
+        yield RollbackRequest(
+            partition_path=partition,
+            file_id=file_id,
+            latest_base_instant=base_time,
+            log_blocks_to_be_deleted=dict(sizes),
+        )
 
 
 def may_have_completed(plan: RollbackPlan) -> bool:
@@ -337,22 +349,6 @@ def may_have_completed(plan: RollbackPlan) -> bool:
     target = plan.instant_to_rollback
     # Without files only a deletion of partitions has changed what readers see.
     return bool(plan.rollback_requests) or (target is not None and target.action == _REPLACE_COMMIT)
-
-
-def _request(partition: str, paths: Sequence[str], *, file_id: str = "", target_time: str = "") -> RollbackRequest:
-    """Create a request. Optional fields are not null, because a JVM that executes the plan fails on null."""
-    return RollbackRequest(
-        partition_path=partition,
-        file_id=file_id,
-        latest_base_instant=target_time,
-        files_to_be_deleted=tuple(paths),
-        log_blocks_to_be_deleted={},
-    )
-
-
-def _file_id(path: str) -> str:
-    parsed = parse_data_file(path)
-    return "" if parsed is None else parsed.file_id
 
 
 def rollback_metadata(

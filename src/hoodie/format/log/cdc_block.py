@@ -14,8 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
-from hoodie.format.avro.rows import arrow_schema
-from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_to_arrow, schema_text
 from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import BlockType, LogBlock
 
@@ -52,7 +51,7 @@ def cdc_avro_schema(table_avro: str, mode: CdcMode) -> str:
     """Return the Avro schema of the blocks, from the table's Avro schema; meta fields are left out of the images."""
     if mode is CdcMode.OP_KEY_ONLY:
         fields = [{"name": name, "type": ["string", "null"]} for name in ("op", "record_key")]
-        return _text({"type": "record", "name": "Record", "fields": fields})
+        return schema_text({"type": "record", "name": "Record", "fields": fields})
     record = json.loads(table_avro)
     left_out = {*META_FIELDS, OPERATION_FIELD}
     image = record | {"fields": [field for field in record["fields"] if field["name"] not in left_out]}
@@ -63,7 +62,7 @@ def cdc_avro_schema(table_avro: str, mode: CdcMode) -> str:
     head = [_field("op", _TEXT), _field(middle, _TEXT), before]
     fields = [*head, after] if mode is CdcMode.DATA_BEFORE_AFTER else head
     where = {} if namespace is None else {"namespace": namespace}
-    return _text({"type": "record", "name": "CDC", **where, "doc": "", "fields": fields})
+    return schema_text({"type": "record", "name": "CDC", **where, "doc": "", "fields": fields})
 
 
 def cdc_block(
@@ -86,7 +85,7 @@ def cdc_block(
         "before": before,
         "after": after,
     }
-    names = arrow_schema(avro_schema).names
+    names = avro_to_arrow(avro_schema).names
     rows = pa.table({name: columns[name] for name in names})
     block = data_block(rows, instant_time=instant_time, avro_schema=avro_schema, data_format=DataFormat.AVRO)
     return replace(block, block_type=BlockType.CDC_DATA)
@@ -94,7 +93,3 @@ def cdc_block(
 
 def _field(name: str, kind: list[Any]) -> dict[str, Any]:
     return {"name": name, "type": kind, "doc": "", "default": None}
-
-
-def _text(schema: dict[str, Any]) -> str:
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))

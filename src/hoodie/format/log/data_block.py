@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
+from hoodie.format.avro.rows import decode_rows, encode_rows
 from hoodie.format.avro.safe_schema import parse_schema
-from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name
+from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, avro_record_name, avro_to_arrow, schema_text
 from hoodie.format.hfile import HFileReader, hfile_to_bytes
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
+from hoodie.format.schema.arrow_types import bytes_of, offsets_of
 from hoodie.format.schema.conform import conform
 
 _FRAME: Final = struct.Struct(">ii")  # version, number of records
@@ -85,7 +86,7 @@ def _log_schema(table_avro: str, table_name: str, columns: tuple[str, ...] | Non
     head = {"type": "record", "name": record.get("name", name)}
     if "." not in head["name"]:
         head["namespace"] = record.get("namespace", namespace)
-    return json.dumps(head | {"fields": meta + fields}, ensure_ascii=False, separators=(",", ":"))
+    return schema_text(head | {"fields": meta + fields})
 
 
 def data_block(
@@ -107,7 +108,7 @@ def data_block(
         SchemaMismatchError: the rows do not fit the schema.
         InvalidConfigError: HFILE with null or repeated record keys.
     """
-    rows = conform(rows, arrow_schema(avro_schema))
+    rows = conform(rows, avro_to_arrow(avro_schema))
     headers = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: avro_schema, **(extra or {})}
     if is_partial:
         headers[HeaderKey.IS_PARTIAL] = "true"
@@ -116,7 +117,7 @@ def data_block(
         content = _parquet_to_bytes(rows)
     elif data_format is DataFormat.AVRO:
         encoded = encode_rows(rows, avro_schema, framed=True)
-        content = b"".join((_FRAME.pack(_VERSION, rows.num_rows), *map(_content, encoded)))
+        content = b"".join((_FRAME.pack(_VERSION, rows.num_rows), *map(bytes_of, encoded)))
     else:
         content = _hfile_to_bytes(rows, avro_schema)
     return LogBlock(block_type=_BLOCK_TYPES[data_format], headers=headers, content=content)
@@ -168,7 +169,7 @@ def _schema_of(block: LogBlock, path: str) -> tuple[str, pa.Schema]:
     if text is None or not block.block_type.holds_data:
         raise CorruptFileError("expected a data block with a schema", path=path, offset=block.offset)
     parse_schema(text, path=f"{path} at byte {block.offset}, header SCHEMA")
-    return text, arrow_schema(text)
+    return text, avro_to_arrow(text)
 
 
 def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array, Int64Array]:
@@ -202,13 +203,6 @@ def _record_bounds(view: memoryview, path: str, offset: int) -> tuple[Int64Array
     lengths = np.array(found, np.int64)
     ends = _FRAME.size + np.cumsum(lengths + _LENGTH.size)
     return ends - lengths, ends
-
-
-def _content(column: pa.LargeBinaryArray) -> memoryview:
-    """Return the bytes of all values of a column, one after the other."""
-    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
-    data = column.buffers()[2]
-    return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
 
 
 def _parquet_to_bytes(rows: pa.Table) -> memoryview:
@@ -253,10 +247,9 @@ def _hfile_to_bytes(rows: pa.Table, avro_schema: str) -> bytes:
 
 def _read_hfile(block: LogBlock, text: str, wanted: pa.Schema, path: str) -> pa.Table:
     keys, values = HFileReader(block.content, path=path).entries()
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
-    data = values.buffers()[2] or b""
+    offsets = offsets_of(values)
     chosen = {*wanted.names, *_KEY_FIELDS}
-    rows = decode_rows(data, offsets[:-1], offsets[1:], text, columns=chosen, path=path)
+    rows = decode_rows(values.buffers()[2] or b"", offsets[:-1], offsets[1:], text, columns=chosen, path=path)
     for name in _KEY_FIELDS:
         place = rows.schema.get_field_index(name)
         if place >= 0 and pc.all(pc.fill_null(pc.equal(rows.column(place), ""), False)).as_py():

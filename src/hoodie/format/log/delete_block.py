@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -23,8 +23,17 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
 from hoodie.format.avro.rows.encode import Pieces, Present, encode_column
-from hoodie.format.avro.rows.layout import Kind, Layout
-from hoodie.format.log.delete_list import ARRAY_TAG, INT_TAG, ORDERINGS, Columns, parse_delete_list
+from hoodie.format.avro.rows.layout import Layout
+from hoodie.format.log.delete_list import (
+    ARRAY_TAG,
+    AVRO_TYPES,
+    DECIMAL,
+    INT_TAG,
+    ORDERINGS,
+    TEXT,
+    Columns,
+    parse_delete_list,
+)
 from hoodie.format.log.kryo_deletes import parse_kryo_deletes
 from hoodie.format.varint import zigzag_to_bytes
 
@@ -32,28 +41,6 @@ _FRAME = struct.Struct(">ii")  # version, length of the Avro datum
 _VERSION = 3
 _VERSIONS = (1, 2, _VERSION)
 _ABSENT, _PRESENT = 0, 2  # tags of [null, …] unions
-_TEXT = Layout(Kind.BYTES, pa.string(), "text")
-_DECIMAL = pa.decimal128(30, 15)
-
-# Branch name -> Avro type of the value, in the order of the union. On disk: do not change.
-_BRANCHES: Mapping[str, Any] = {
-    "BooleanWrapper": "boolean",
-    "IntWrapper": "int",
-    "LongWrapper": "long",
-    "FloatWrapper": "float",
-    "DoubleWrapper": "double",
-    "BytesWrapper": "bytes",
-    "StringWrapper": "string",
-    "DateWrapper": "int",
-    "DecimalWrapper": {
-        "type": "bytes",
-        "logicalType": "decimal",
-        "precision": _DECIMAL.precision,
-        "scale": _DECIMAL.scale,
-    },
-    "TimeMicrosWrapper": {"type": "long", "logicalType": "time-micros"},
-    "TimestampMicrosWrapper": {"type": "long", "logicalType": "timestamp-micros"},
-}
 
 _TAGGED = {name: (tag, layout) for tag, (name, layout) in ORDERINGS.items()}
 _ARRAY_BRANCH = "ArrayWrapper"
@@ -137,8 +124,8 @@ class DeleteRecords:
         """
         out = Pieces(len(self))
         out.add_constant(_PRESENT)
-        encode_column(_TEXT, self.record_keys, None, out)
-        _add_tagged(_TEXT, _PRESENT, _ABSENT, self.partition_paths, None, out)
+        encode_column(TEXT, self.record_keys, None, out)
+        _add_tagged(TEXT, _PRESENT, _ABSENT, self.partition_paths, None, out)
         _add_orderings(self.ordering, out)
         datum = out.content()
         if len(self):
@@ -196,10 +183,10 @@ def _ordering_of(values: pa.Array) -> tuple[pa.Array, tuple[int, Layout]]:
         return values, _TAGGED["BytesWrapper"]
     if pa.types.is_decimal(kind):
         try:
-            return values.cast(_DECIMAL), _TAGGED["DecimalWrapper"]
+            return values.cast(DECIMAL), _TAGGED["DecimalWrapper"]
         except pa.ArrowInvalid as error:
             raise SchemaMismatchError(
-                f"an ordering value does not fit {_DECIMAL}, the type that deletes have in a delete block ({error}); "
+                f"an ordering value does not fit {DECIMAL}, the type that deletes have in a delete block ({error}); "
                 "round it, or use another ordering column"
             ) from error
     if pa.types.is_time64(kind):
@@ -247,7 +234,7 @@ def _ordering_column(branches: list[Any], where: str) -> pa.Array:
     values = [None if name is None or _is_no_ordering(name, value) else value for name, value in named]
     try:
         if kind != _ARRAY_BRANCH:
-            return _typed(kind, values)
+            return pa.array(values, _TAGGED[kind][1].arrow)
         width = max(len(value) for value in values if value is not None)
         columns = [
             _ordering_column([None if value is None else value[index] for value in values], where)
@@ -258,11 +245,6 @@ def _ordering_column(branches: list[Any], where: str) -> pa.Array:
         return pa.StructArray.from_arrays(columns, names, mask=pa.array(valid))
     except (IndexError, ValueError, OverflowError, TypeError, pa.ArrowException) as error:
         raise CorruptFileError(f"impossible ordering value: {error}", path=where) from error
-
-
-def _typed(kind: str, values: list[Any]) -> pa.Array:
-    _, layout = _TAGGED[kind]
-    return pa.array(values, layout.arrow)
 
 
 def _named(branch: Any) -> tuple[str | None, Any]:
@@ -282,10 +264,10 @@ def _is_no_ordering(name: str, value: date | datetime | time | Decimal | int | s
 def _schema() -> Any:
     wrappers: list[Any] = [
         {"type": "record", "name": name, "fields": [{"name": "value", "type": kind}]}
-        for name, kind in _BRANCHES.items()
+        for name, kind in AVRO_TYPES.items()
     ]
     local_date = {"type": "record", "name": "LocalDateWrapper", "fields": [{"name": "value", "type": "int"}]}
-    inner = ["null", *_BRANCHES, local_date]
+    inner = ["null", *AVRO_TYPES, local_date]
     array = {
         "type": "record",
         "name": _ARRAY_BRANCH,

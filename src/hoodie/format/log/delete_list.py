@@ -7,6 +7,7 @@ work on all deletes at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,47 +18,47 @@ from hoodie.format.avro.rows.decode import decode, spread
 from hoodie.format.avro.rows.layout import Kind, Layout
 from hoodie.format.varint import zigzag_at
 
-_TEXT = Layout(Kind.BYTES, pa.string(), "text")
-_NULLABLE_TEXT = Layout(Kind.UNION, pa.string(), "text", (_TEXT,), numbers=(1,), null_number=0)
+TEXT = Layout(Kind.BYTES, pa.string(), "text")
+_NULLABLE_TEXT = Layout(Kind.UNION, pa.string(), "text", (TEXT,), numbers=(1,), null_number=0)
 INT_TAG = 4
-# First byte of an ordering (twice the union's branch) -> name and encoding of its value. On disk: do not change.
+DECIMAL = pa.decimal128(30, 15)
+_DECIMAL_AVRO = {"type": "bytes", "logicalType": "decimal", "precision": DECIMAL.precision, "scale": DECIMAL.scale}
+_TIME_AVRO = {"type": "long", "logicalType": "time-micros"}
+_TIMESTAMP_AVRO = {"type": "long", "logicalType": "timestamp-micros"}
+# The branches of the union of orderings after null, in its order. On disk: do not change.
+_BRANCHES: tuple[tuple[str, Kind, pa.DataType, Any], ...] = (
+    ("BooleanWrapper", Kind.BOOLEAN, pa.bool_(), "boolean"),
+    ("IntWrapper", Kind.INT, pa.int32(), "int"),
+    ("LongWrapper", Kind.LONG, pa.int64(), "long"),
+    ("FloatWrapper", Kind.FLOAT, pa.float32(), "float"),
+    ("DoubleWrapper", Kind.DOUBLE, pa.float64(), "double"),
+    ("BytesWrapper", Kind.BYTES, pa.binary(), "bytes"),
+    ("StringWrapper", Kind.BYTES, pa.string(), "string"),
+    ("DateWrapper", Kind.INT, pa.date32(), "int"),
+    ("DecimalWrapper", Kind.DECIMAL_BYTES, DECIMAL, _DECIMAL_AVRO),
+    ("TimeMicrosWrapper", Kind.LONG, pa.time64("us"), _TIME_AVRO),
+    ("TimestampMicrosWrapper", Kind.LONG, pa.timestamp("us", "UTC"), _TIMESTAMP_AVRO),
+)
+AVRO_TYPES: Mapping[str, Any] = {name: avro for name, _, _, avro in _BRANCHES}
+"""Name of a branch -> Avro type of its value."""
 ORDERINGS: Mapping[int, tuple[str, Layout]] = {
-    2 * number: (name, Layout(kind, arrow, name))
-    for number, (name, kind, arrow) in enumerate(
-        (
-            ("BooleanWrapper", Kind.BOOLEAN, pa.bool_()),
-            ("IntWrapper", Kind.INT, pa.int32()),
-            ("LongWrapper", Kind.LONG, pa.int64()),
-            ("FloatWrapper", Kind.FLOAT, pa.float32()),
-            ("DoubleWrapper", Kind.DOUBLE, pa.float64()),
-            ("BytesWrapper", Kind.BYTES, pa.binary()),
-            ("StringWrapper", Kind.BYTES, pa.string()),
-            ("DateWrapper", Kind.INT, pa.date32()),
-            ("DecimalWrapper", Kind.DECIMAL_BYTES, pa.decimal128(30, 15)),
-            ("TimeMicrosWrapper", Kind.LONG, pa.time64("us")),
-            ("TimestampMicrosWrapper", Kind.LONG, pa.timestamp("us", tz="UTC")),
-        ),
-        start=1,
-    )
+    2 * number: (name, Layout(kind, arrow, name)) for number, (name, kind, arrow, _) in enumerate(_BRANCHES, start=1)
 }
+"""First byte of an ordering (twice the union's branch) -> name and encoding of its value."""
 ARRAY_TAG = 24
 # First byte of an ordering -> size of its value: a number of bytes, or a varint (-1), or a length and that many bytes
 # (-2).
 _NUMBER, _PIECE = -1, -2
-_WIDTHS: Mapping[int, int] = {
-    0: 0,
-    2: 1,
-    INT_TAG: _NUMBER,
-    6: _NUMBER,
-    8: 4,
-    10: 8,
-    12: _PIECE,
-    14: _PIECE,
-    16: _NUMBER,
-    18: _PIECE,
-    20: _NUMBER,
-    22: _NUMBER,
+_WIDTH_OF_KIND = {
+    Kind.BOOLEAN: 1,
+    Kind.INT: _NUMBER,
+    Kind.LONG: _NUMBER,
+    Kind.FLOAT: 4,
+    Kind.DOUBLE: 8,
+    Kind.BYTES: _PIECE,
+    Kind.DECIMAL_BYTES: _PIECE,
 }
+_WIDTHS: Mapping[int, int] = {0: 0} | {tag: _WIDTH_OF_KIND[layout.kind] for tag, (_, layout) in ORDERINGS.items()}
 
 Columns = tuple[pa.StringArray, pa.StringArray, pa.Array]
 

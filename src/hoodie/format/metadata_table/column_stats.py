@@ -13,10 +13,14 @@ from typing import Any, Final
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.metadata_table.metadata_record import (
+    META_FIELDS,
     NON_PARTITIONED_KEY,
+    NULL,
+    PRESENT,
     RecordType,
     hashed_file_name,
     hashed_name,
+    row_head,
     string_to_bytes,
     zero_bytes_to_add,
 )
@@ -26,9 +30,6 @@ from hoodie.format.varint import zigzag_to_bytes
 
 STATS_FIELD: Final = "ColumnStatsMetadata"
 """The field of a metadata record with the content of a row. On disk: do not change."""
-_NULL: Final = b"\0"
-_PRESENT: Final = b"\x02"
-_META_FIELDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,20 +104,18 @@ class StatsRow:
         low, high = wrapped(found.low, found.high, found.type, typed=typed)
         return b"".join(
             (
-                _NULL * _META_FIELDS,
-                string_to_bytes(""),
-                zigzag_to_bytes(record_type),
+                row_head(record_type),
                 # No list of files, no bloom filter; then the column statistics.
-                _NULL * 2 + _PRESENT,
-                _PRESENT + string_to_bytes(self.name),
-                _PRESENT + string_to_bytes(found.column),
+                NULL * 2 + PRESENT,
+                PRESENT + string_to_bytes(self.name),
+                PRESENT + string_to_bytes(found.column),
                 low,
                 high,
-                *(_PRESENT + zigzag_to_bytes(count) for count in counts),
+                *(PRESENT + zigzag_to_bytes(count) for count in counts),
                 bytes((self.is_deleted, self.is_tight)),
-                _type_to_bytes(found.type) if typed else _NULL,
+                _type_to_bytes(found.type) if typed else NULL,
                 # No record index entry and no secondary index entry.
-                _NULL * 2,
+                NULL * 2,
             )
         )
 
@@ -224,7 +223,7 @@ _ROWS_KEPT = 20_000
 def _row_of(value: bytes) -> StatsRow:
     """Raises: IndexError, ValueError, struct.error."""
     fields = _Fields(value)
-    for _ in range(_META_FIELDS):
+    for _ in range(META_FIELDS):
         if fields.is_present():
             fields.data()
     # The key and the type of the record; no list of files, no bloom filter, but statistics.
@@ -260,8 +259,8 @@ def _row_of(value: bytes) -> StatsRow:
 def _type_to_bytes(value_type: ValueType | None) -> bytes:
     assert value_type is not None
     details = value_type.details
-    encoded = _NULL if details is None else _PRESENT + string_to_bytes(details)
-    return _PRESENT + zigzag_to_bytes(value_type.kind) + encoded
+    encoded = NULL if details is None else PRESENT + string_to_bytes(details)
+    return PRESENT + zigzag_to_bytes(value_type.kind) + encoded
 
 
 def column_prefix(column: str) -> str:

@@ -10,18 +10,21 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.hashes.bloom import BloomFilter, BloomFilterType
 from hoodie.format.metadata_table.metadata_record import (
     NON_PARTITIONED_KEY,
+    NULL,
+    PRESENT,
     RecordType,
     decode_record,
     hashed_file_name,
     hashed_name,
+    row_head,
     string_to_bytes,
 )
 from hoodie.format.varint import zigzag_to_bytes
 
 FILTER_FIELD: Final = "BloomFilterMetadata"
 """The field of a metadata record with the content of a row. On disk: do not change."""
-_HEAD: Final = bytes(5) + string_to_bytes("") + zigzag_to_bytes(RecordType.BLOOM_FILTER) + b"\0\x02"
-"""Five null meta fields, the empty key, the type, no list of files, and the union branch of the filter."""
+_HEAD: Final = row_head(RecordType.BLOOM_FILTER) + NULL + PRESENT
+"""The head, no list of files, and the union branch of the filter."""
 _TAIL: Final = bytes(4)
 """Not deleted; no column statistics, record index entry or secondary index entry."""
 
@@ -58,13 +61,11 @@ class FilterRow:
 
         Raises: CorruptFileError if the text is a filter of no known type.
         """
-        with suppress(CorruptFileError):
-            return BloomFilter.parse(self.text, self.type_code, path=path)
-        others = [kind for kind in BloomFilterType if kind.value != self.type_code.upper()]
-        for kind in others[:-1]:
+        *first, last = (self.type_code, *(kind for kind in BloomFilterType if kind.value != self.type_code.upper()))
+        for kind in first:
             with suppress(CorruptFileError):
                 return BloomFilter.parse(self.text, kind, path=path)
-        return BloomFilter.parse(self.text, others[-1], path=path)
+        return BloomFilter.parse(self.text, last, path=path)
 
 
 def bloom_filter_key(partition_path: str, file_name: str) -> str:

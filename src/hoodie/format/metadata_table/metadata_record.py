@@ -27,9 +27,9 @@ from hoodie.format.varint import zigzag_to_bytes
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
 NON_PARTITIONED_KEY = "."
-_META_FIELDS = 5
-_NULL = b"\0"
-_PRESENT = b"\x02"
+META_FIELDS = 5
+NULL = b"\0"
+PRESENT = b"\x02"
 
 
 class RecordType(IntEnum):
@@ -56,14 +56,14 @@ class FileListRecord:
 
     def to_bytes(self, *, file_name: str | None = None) -> bytes:
         """Encode with the schema `metadata_schema()`; `file_name` is the base file that a compaction writes."""
-        parts = [_meta_fields(file_name), string_to_bytes(""), zigzag_to_bytes(self.record_type), _PRESENT]
+        parts = [_meta_fields(file_name), string_to_bytes(""), zigzag_to_bytes(self.record_type), PRESENT]
         if self.files:
             parts.append(zigzag_to_bytes(len(self.files)))
             for entry, size_bytes in self.files.items():
                 parts.append(string_to_bytes(entry))
                 parts.append(b"\0\1" if size_bytes is None else zigzag_to_bytes(size_bytes) + b"\0")
         # End of the map, then no bloom filter, column statistics, record index entry or secondary index entry.
-        parts.append(_NULL * 5)
+        parts.append(NULL * 5)
         return b"".join(parts)
 
     @classmethod
@@ -89,7 +89,7 @@ def with_file_name(values: pa.BinaryArray, old_name: str, file_name: str) -> pa.
     longest = pc.max(pc.binary_length(values)).as_py() or 0
     for old in (_meta_fields(old_name), _meta_fields(None)):
         # An empty key, the type, and a map that is there.
-        heads = [old + string_to_bytes("") + zigzag_to_bytes(kind) + _PRESENT for kind in (1, 2)]
+        heads = [old + string_to_bytes("") + zigzag_to_bytes(kind) + PRESENT for kind in (1, 2)]
         starts = [pc.equal(pc.binary_slice(values, 0, len(head)), pa.scalar(head, values.type)) for head in heads]
         if pc.all(pc.or_(*starts)).as_py() is not False:
             new = pa.scalar(_meta_fields(file_name), values.type)
@@ -101,7 +101,12 @@ def with_file_name(values: pa.BinaryArray, old_name: str, file_name: str) -> pa.
 
 def _meta_fields(file_name: str | None) -> bytes:
     """Encode the meta fields: rows have at most the name of the file."""
-    return _NULL * (_META_FIELDS - 1) + (_NULL if file_name is None else _PRESENT + string_to_bytes(file_name))
+    return NULL * (META_FIELDS - 1) + (NULL if file_name is None else PRESENT + string_to_bytes(file_name))
+
+
+def row_head(record_type: RecordType) -> bytes:
+    """Encode the beginning of a row without a file name: null meta fields, the empty key, and the type."""
+    return _meta_fields(None) + string_to_bytes("") + zigzag_to_bytes(record_type)
 
 
 def string_to_bytes(text: str) -> bytes:
@@ -180,7 +185,7 @@ def metadata_schema() -> str:
 def commit_schema() -> str:
     """Return `metadata_schema` without the five meta fields: `schema` in the metadata table's commit metadata."""
     schema = json.loads(metadata_schema())
-    schema["fields"] = schema["fields"][_META_FIELDS:]
+    schema["fields"] = schema["fields"][META_FIELDS:]
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
 
 

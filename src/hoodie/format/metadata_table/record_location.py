@@ -18,7 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.metadata_table.metadata_record import RecordType, decode_record, string_to_bytes
+from hoodie.format.metadata_table.metadata_record import (
+    NULL,
+    PRESENT,
+    RecordType,
+    decode_record,
+    row_head,
+    string_to_bytes,
+)
 from hoodie.format.varint import zigzag_to_bytes
 
 LOCATION_FIELD: Final = "recordIndexMetadata"
@@ -26,8 +33,8 @@ LOCATION_FIELD: Final = "recordIndexMetadata"
 _UUID_ENCODING = 0
 _TEXT_ENCODING = 1
 _UUID_FILE_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(\d+))?")
-_HEAD = bytes(5) + string_to_bytes("") + zigzag_to_bytes(RecordType.RECORD_INDEX) + bytes(3) + b"\x02"
-"""Five null meta fields, the empty key, the type, three null unions, and the union branch of the location."""
+_HEAD = row_head(RecordType.RECORD_INDEX) + 3 * NULL + PRESENT
+"""The head, three null unions, and the union branch of the location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +60,9 @@ class RecordLocation:
             high, low = _signed(number >> 64), _signed(number & ((1 << 64) - 1))
             index = -1 if match[2] is None else int(match[2])
             text, encoding = "", _UUID_ENCODING
-        fields = [
-            string_to_bytes(self.partition_path),
-            zigzag_to_bytes(high),
-            zigzag_to_bytes(low),
-            zigzag_to_bytes(index),
-        ]
+        fields = [string_to_bytes(self.partition_path), *map(zigzag_to_bytes, (high, low, index))]
         fields += [string_to_bytes(text), zigzag_to_bytes(self.instant_ms)]
-        return _HEAD + b"".join(b"\x02" + field for field in fields) + zigzag_to_bytes(encoding) + b"\0\0"
+        return _HEAD + b"".join(PRESENT + field for field in fields) + zigzag_to_bytes(encoding) + b"\0\0"
 
     @classmethod
     def parse(cls, value: bytes, *, schema_json: str, path: str) -> RecordLocation:

@@ -233,21 +233,16 @@ def arrow_values(raws: Sequence[Any], data_type: pa.DataType) -> pa.Array:
     assert kind is not None
     if kind.kind is ValueKind.DECIMAL:
         return _decimals(raws, data_type)
-    if _is_counted(data_type):
+    if pa.types.is_temporal(data_type):
         storage = pa.int32() if data_type.bit_width == 32 else pa.int64()
         return pa.array(raws, storage).cast(data_type)
     return pa.array(raws, data_type)
 
 
-def _is_counted(data_type: pa.DataType) -> bool:
-    """Return whether raw values of the type are counts of days or of parts of seconds."""
-    return bool(pa.types.is_temporal(data_type))
-
-
 def raw_values(values: pa.Array) -> list[Any]:
     """Return the raw values of an Arrow array of a type that has statistics; the opposite of `arrow_values`."""
     data_type = values.type
-    if _is_counted(data_type):
+    if pa.types.is_temporal(data_type):
         values = values.cast(pa.int32() if data_type.bit_width == 32 else pa.int64())
     found: list[Any] = values.to_pylist()
     if pa.types.is_decimal(data_type):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hoodie.format.metadata_table.metadata_record import string_to_bytes
+from hoodie.format.metadata_table.metadata_record import NULL, string_to_bytes
 from hoodie.format.metadata_table.value_types import (
     UNTYPED_DECIMAL,
     ValueKind,
@@ -18,8 +18,6 @@ from hoodie.format.metadata_table.value_types import (
     untyped_bounds,
 )
 from hoodie.format.varint import zigzag_to_bytes
-
-_NULL: Final = b"\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def wrapped(low: Any, high: Any, value_type: ValueType | None, *, typed: bool) -
     """Encode the bounds of a range; those of a row that is not `typed` may be rounded outwards."""
     if value_type is None:
         assert not typed
-        return _NULL, _NULL
+        return NULL, NULL
     if typed:
         return _encoded(low, value_type, _WRAPPERS), _encoded(high, value_type, _WRAPPERS)
     low, high = untyped_bounds(low, high, value_type)
@@ -52,7 +50,7 @@ def wrapped(low: Any, high: Any, value_type: ValueType | None, *, typed: bool) -
 
 def _encoded(raw: Any, value_type: ValueType, wrappers: Mapping[ValueKind, tuple[int, _Encode]]) -> bytes:
     if raw is None:
-        return _NULL
+        return NULL
     branch, encode = wrappers.get(value_type.kind, _LONG)
     return zigzag_to_bytes(branch) + encode(raw)
 

@@ -37,17 +37,37 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class AddColumn:
-    """Add a nullable column or nested field."""
+class Alteration:
+    """One change of the columns; `path` names the column or nested field.
+
+    `is_of_values`: whether the column loses its name or its type, which a column of the record key may not.
+    """
 
     path: str
-    type: pa.DataType
-    comment: str | None = None
-    place: Place = Place()
     is_of_values: ClassVar[bool] = False
 
     def apply(self, record: Record) -> tuple[str, ...]:
-        """Change the record; see `Alteration`. The JVM adds no column that allows no null, and none with a default."""
+        """Change the record; return what changed, then notes for the user. Raises: SchemaMismatchError."""
+        raise NotImplementedError
+
+    def needs_ids(self, record: Record) -> bool:
+        """Return whether files cannot be read by the names of the columns after the change of this record.
+
+        Then a file has an old name, or a later column of the same name must not get the values in the files.
+        """
+        return self.is_of_values
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn(Alteration):
+    """Add a nullable column or nested field."""
+
+    type: pa.DataType
+    comment: str | None = None
+    place: Place = Place()
+
+    def apply(self, record: Record) -> tuple[str, ...]:
+        """Add it. The JVM adds no column that allows no null, and none with a default."""
         fields, name = _siblings(record, self.path)
         _refuse_taken(fields, name, self.path)
         metadata = None if self.comment is None else {DOC: self.comment.encode()}
@@ -56,21 +76,15 @@ class AddColumn:
         _move(fields, field, self.place, self.path)
         return (f"column {self.path} added: {self.type}",)
 
-    def needs_ids(self, record: Record) -> bool:
-        """A file that lacks the column has no other one of its name, unless the columns have ids."""
-        return False
-
 
 @dataclass(frozen=True, slots=True)
-class RenameColumn:
+class RenameColumn(Alteration):
     """Give a column or nested field another name."""
 
-    path: str
     name: str
     is_of_values: ClassVar[bool] = True
 
     def apply(self, record: Record) -> tuple[str, ...]:
-        """Change the record; see `Alteration`."""
         fields, field = _field(record, self.path)
         if "." in self.name:
             raise SchemaMismatchError(
@@ -80,41 +94,29 @@ class RenameColumn:
         field["name"] = self.name
         return (f"column {self.path} renamed to {self.name}",)
 
-    def needs_ids(self, record: Record) -> bool:
-        """The files have the old name."""
-        return True
-
 
 @dataclass(frozen=True, slots=True)
-class DropColumn:
+class DropColumn(Alteration):
     """Drop a column or nested field; the files keep its values, which reads of older snapshots return."""
 
-    path: str
     is_of_values: ClassVar[bool] = True
 
     def apply(self, record: Record) -> tuple[str, ...]:
-        """Change the record; see `Alteration`."""
         fields, field = _field(record, self.path)
         fields.remove(field)
         if not any(found["name"] not in _META for found in fields):
             raise SchemaMismatchError(f"column {self.path!r}: the last column of a table or struct cannot be dropped")
         return (f"column {self.path} dropped",)
 
-    def needs_ids(self, record: Record) -> bool:
-        """A later column of the same name must not get the values in the files."""
-        return True
-
 
 @dataclass(frozen=True, slots=True)
-class ChangeType:
+class ChangeType(Alteration):
     """Change the type of a column, a nested field, the items of a list or the values of a map."""
 
-    path: str
     type: pa.DataType
     is_of_values: ClassVar[bool] = True
 
     def apply(self, record: Record) -> tuple[str, ...]:
-        """Change the record; see `Alteration`."""
         slot = _slot(record, self.path)
         old = self._old(slot)
         if old != self.type:
@@ -140,70 +142,39 @@ class ChangeType:
 
 
 @dataclass(frozen=True, slots=True)
-class SetComment:
+class SetComment(Alteration):
     """Set the comment of a column or nested field; None removes it."""
 
-    path: str
     comment: str | None
-    is_of_values: ClassVar[bool] = False
 
     def apply(self, record: Record) -> tuple[str, ...]:
-        """Change the record; see `Alteration`."""
         _, field = _field(record, self.path)
         field.pop("doc", None)
         if self.comment:
             field["doc"] = self.comment
         return (f"comment of column {self.path}: {self.comment or 'none'}",)
 
-    def needs_ids(self, record: Record) -> bool:
-        """The files have no comments."""
-        return False
-
 
 @dataclass(frozen=True, slots=True)
-class AllowNull:
+class AllowNull(Alteration):
     """Allow null in a column, a nested field, the items of a list or the values of a map."""
 
-    path: str
-    is_of_values: ClassVar[bool] = False
-
     def apply(self, record: Record) -> tuple[str, ...]:
-        """Change the record; see `Alteration`."""
         slot = _slot(record, self.path)
         slot.owner["optional" if slot.key == "type" else f"{slot.key}_optional"] = True
         return (f"column {self.path}: not null -> nullable",)
 
-    def needs_ids(self, record: Record) -> bool:
-        """The files are read by name."""
-        return False
-
 
 @dataclass(frozen=True, slots=True)
-class MoveColumn:
+class MoveColumn(Alteration):
     """Move a column or nested field among its neighbours."""
 
-    path: str
     place: Place
-    is_of_values: ClassVar[bool] = False
 
     def apply(self, record: Record) -> tuple[str, ...]:
-        """Change the record; see `Alteration`."""
         fields, field = _field(record, self.path)
         _move(fields, field, self.place, self.path)
         return (f"column {self.path} moved {self.place}",)
-
-    def needs_ids(self, record: Record) -> bool:
-        """The files are read by name."""
-        return False
-
-
-Alteration = AddColumn | RenameColumn | DropColumn | ChangeType | SetComment | AllowNull | MoveColumn
-"""One change of the columns; `path` names the column or nested field.
-
-`is_of_values`: whether the column loses its name or its type, which a column of the record key may not. `apply` changes
-a record; it returns what changed, then notes for the user, and raises SchemaMismatchError. `needs_ids`: whether files
-cannot be read by the names of the columns after the change of this record.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ On-disk format: docs/format/table.md §3.6 (physical types); the types are those
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,6 +53,34 @@ def type_at(schema: pa.Schema, name: str) -> pa.DataType | None:
             return None
         here = here.field(here.get_field_index(part)).type
     return here
+
+
+def fields_below(data_type: pa.DataType) -> list[pa.Field]:
+    """Return the fields of a struct, the items of a list or the values of a map, with their names in paths."""
+    if pa.types.is_struct(data_type):
+        return list(data_type.fields)
+    if pa.types.is_list(data_type):
+        return [data_type.value_field.with_name(LIST_ITEM)]
+    if pa.types.is_map(data_type):
+        return [data_type.item_field.with_name("value")]
+    return []
+
+
+def with_fields_below(data_type: pa.DataType, fields: list[pa.Field]) -> pa.DataType:
+    """Return a nested type with other fields in the places of `fields_below`; any other type as it is."""
+    if pa.types.is_struct(data_type):
+        return pa.struct(fields)
+    if pa.types.is_list(data_type):
+        return pa.list_(fields[0].with_name(data_type.value_field.name))
+    if pa.types.is_map(data_type):
+        return pa.map_(data_type.key_field, fields[0])
+    return data_type
+
+
+def with_leaves(data_type: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return the type with the changed types of values that are not nested, at any depth; keys of maps stay."""
+    below = [child.with_type(with_leaves(child.type, change)) for child in fields_below(data_type)]
+    return with_fields_below(data_type, below) if pa.types.is_nested(data_type) else change(data_type)
 
 
 def has_null_type(data_type: pa.DataType) -> bool:
@@ -184,6 +214,43 @@ def blanks(kind: pa.DataType, length: int, *, is_null: bool) -> pa.Array:
     if kind in (pa.string(), pa.binary()):
         return pa.Array.from_buffers(kind, length, [None, offsets.buffers()[1], pa.py_buffer(b"")])
     return pa.Array.from_buffers(kind, length, [None, pa.py_buffer(bytes(-(-length * kind.bit_width // 8)))])
+
+
+def offsets_of(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Return where the texts, byte strings or lists of a column begin, and at last where the last one ends."""
+    kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    places = np.frombuffer(column.buffers()[1], kind)[column.offset : column.offset + len(column) + 1]
+    return places.astype(np.int64, copy=False)
+
+
+def bytes_of(column: pa.LargeBinaryArray) -> memoryview:
+    """Return the bytes of all values of a column, one after the other."""
+    offsets, data = offsets_of(column), column.buffers()[2]
+    return memoryview(b"") if data is None or not len(column) else memoryview(data)[offsets[0] : offsets[-1]]
+
+
+def ranges_of(bounds: npt.NDArray[np.int64], bytes_max: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges `[first, stop)` of the pieces between `bounds`: as many pieces as fit `bytes_max`, at least one."""
+    first, count = 0, len(bounds) - 1
+    while first < count:
+        fitting = int(np.searchsorted(bounds, bounds[first] + bytes_max, side="right")) - 1
+        stop = max(fitting, first + 1)
+        yield first, stop
+        first = stop
+
+
+def pieces_of(data: Any, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> pa.BinaryArray:
+    """Return pieces of a buffer of bytes as a column.
+
+    A first column has the pieces and the gaps between them as values; the result is every second value.
+    """
+    if not len(starts):
+        return pa.array([], pa.binary())
+    bounds = np.empty(2 * len(starts), np.int32)
+    bounds[0::2] = starts
+    bounds[1::2] = ends
+    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+    return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
 
 
 def without_null(array: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.json_text import parse_json_object
-from hoodie.format.schema.arrow_types import LIST_ITEM
+from hoodie.format.schema.arrow_types import LIST_ITEM, fields_below
 
 LATEST_SCHEMA: Final = "latest_schema"
 """Key of a commit's extra metadata: the schema with ids after the commit."""
@@ -134,17 +134,6 @@ def stored_names(
             found[path] = old.name
         found |= stored_names(old.below, column.below, fields_below(child.type), f"{path}.")
     return found
-
-
-def fields_below(data_type: pa.DataType) -> list[pa.Field]:
-    """Return the fields of a struct, the items of a list or the values of a map, as `ColumnId.below` has them."""
-    if pa.types.is_struct(data_type):
-        return list(data_type.fields)
-    if pa.types.is_list(data_type):
-        return [data_type.value_field.with_name(LIST_ITEM)]
-    if pa.types.is_map(data_type):
-        return [data_type.item_field.with_name("value")]
-    return []
 
 
 def is_history(name: str) -> bool:

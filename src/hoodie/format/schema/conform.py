@@ -155,10 +155,7 @@ def _plain(array: pa.Array, child: pa.Field) -> pa.Array:
     try:
         return plain_array(array)
     except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(
-            f"column {child.name!r}: a value of type {array.type} does not fit {child.type} ({error}); cast the column "
-            "first"
-        ) from error
+        raise _does_not_fit(array.type, child.type, child.name, error) from error
 
 
 def _nulls(child: pa.Field, path: str, row_count: int) -> pa.Array:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.config.writes import FILL_MISSING
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD
-from hoodie.format.schema.arrow_types import LIST_ITEM, normalise
+from hoodie.format.schema.arrow_types import LIST_ITEM, fields_below, normalise
 
 _WIDENED: Final = frozenset({(pa.int32(), pa.int64()), (pa.float32(), pa.float64())})
 _NUMBERS: Final = frozenset(kind for pair in _WIDENED for kind in pair)
@@ -66,8 +66,8 @@ def _field_changes(before: pa.Field, after: pa.Field, path: str) -> list[str]:
         return changes
     if not pa.types.is_nested(before.type):
         return [*changes, f"column {path}: {before.type} -> {after.type}"]
-    old = {child.name: child for child in _children(before.type)}
-    for child in _children(after.type):
+    old = {child.name: child for child in fields_below(before.type)}
+    for child in fields_below(after.type):
         below = f"{path}.{child.name}"
         known = old.get(child.name)
         changes += [f"column {below} added: {child.type}"] if known is None else _field_changes(known, child, below)
@@ -90,28 +90,14 @@ def missing_paths(table: Iterable[pa.Field], found: Iterable[pa.Field], prefix: 
         if child.name not in given:
             missing.append(path)
         elif pa.types.is_nested(child.type) and child.type.id == given[child.name].id:
-            missing += missing_paths(_children(child.type), _children(given[child.name]), f"{path}.")
+            missing += missing_paths(fields_below(child.type), fields_below(given[child.name]), f"{path}.")
     return missing
-
-
-def _children(data_type: pa.DataType) -> list[pa.Field]:
-    if pa.types.is_struct(data_type):
-        return list(data_type.fields)
-    if pa.types.is_map(data_type):
-        return [data_type.item_field.with_name("value")]
-    return [data_type.value_field.with_name(LIST_ITEM)]
 
 
 def _with_types(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
     """Give columns of nulls without a type the types of the table's columns, and drop meta fields."""
-    known = {child.name: child.type for child in table}
-    return pa.schema(
-        [
-            child.with_type(_typed(child.type, known[child.name])) if child.name in known else child
-            for child in incoming
-            if child.name not in _META
-        ]
-    )
+    found = pa.struct([child for child in incoming if child.name not in _META])
+    return pa.schema(_typed(found, pa.struct(list(table))).fields)
 
 
 def _typed(found: pa.DataType, table: pa.DataType) -> pa.DataType:

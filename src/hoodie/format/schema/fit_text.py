@@ -76,7 +76,7 @@ def type_of_texts(texts: pa.Array, *, is_quoted: bool = False) -> pa.DataType:
         return pa.null()
     for pattern, wanted in _INFERRED:
         is_plain = not (pa.types.is_date(wanted) or pa.types.is_timestamp(wanted))
-        if (is_quoted and is_plain) or not _all_match(present, pattern):
+        if (is_quoted and is_plain) or pc.all(pc.match_substring_regex(present, pattern)).as_py() is False:
             continue
         try:
             fit_texts(present, wanted, "", int)
@@ -214,10 +214,6 @@ def _binary(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
 def _check(fits: pa.BooleanArray) -> None:
     if pc.all(fits).as_py() is False:
         raise pa.ArrowInvalid("a text does not fit")
-
-
-def _all_match(texts: pa.Array, pattern: str) -> bool:
-    return pc.all(pc.match_substring_regex(texts, pattern)).as_py() is not False
 
 
 _CONVERSIONS: Final = (

@@ -5,10 +5,10 @@ Arrow reads them as timestamps without a zone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from hoodie.format.schema.arrow_types import with_leaves
 
 
 def int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
@@ -23,7 +23,7 @@ def with_utc(kind: pa.DataType) -> pa.DataType:
     >>> with_utc(pa.list_(pa.timestamp("us")))
     ListType(list<item: timestamp[us, tz=UTC]>)
     """
-    return _changed(kind, lambda leaf: pa.timestamp(leaf.unit, "UTC"))
+    return with_leaves(kind, lambda leaf: pa.timestamp(leaf.unit, "UTC") if pa.types.is_timestamp(leaf) else leaf)
 
 
 def without_zone(kind: pa.DataType) -> pa.DataType:
@@ -32,17 +32,4 @@ def without_zone(kind: pa.DataType) -> pa.DataType:
     >>> without_zone(pa.timestamp("us", "UTC"))
     TimestampType(timestamp[us])
     """
-    return _changed(kind, lambda leaf: pa.timestamp(leaf.unit))
-
-
-def _changed(kind: pa.DataType, change: Callable[[pa.TimestampType], pa.DataType]) -> pa.DataType:
-    def child(field: pa.Field) -> pa.Field:
-        return field.with_type(_changed(field.type, change))
-
-    if pa.types.is_timestamp(kind):
-        return change(kind)
-    if pa.types.is_struct(kind):
-        return pa.struct([child(field) for field in kind.fields])
-    if pa.types.is_map(kind):
-        return pa.map_(child(kind.key_field), child(kind.item_field))
-    return pa.list_(child(kind.value_field)) if pa.types.is_list(kind) else kind
+    return with_leaves(kind, lambda leaf: pa.timestamp(leaf.unit) if pa.types.is_timestamp(leaf) else leaf)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import UnsupportedError
+from hoodie.format.schema.arrow_types import offsets_of
 
 _HEX: Final = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
 _FIRST_DAY, _LAST_DAY = -12_687_428, 11_248_737
@@ -86,7 +87,7 @@ def _date_text(days: pa.Array) -> pa.StringArray:
 
 
 def _hex_text(array: pa.Array) -> pa.StringArray:
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    offsets = offsets_of(array)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(array) else (0, 0)
     data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[first:last]
     text = pa.py_buffer(_HEX[data].tobytes())

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.format.schema.arrow_types import LIST_ITEM
+from hoodie.format.schema.arrow_types import LIST_ITEM, fields_below, with_fields_below
 from hoodie.format.schema.plain_types import own_items
 
 Paths = frozenset[str]
@@ -45,15 +45,6 @@ def paths_with_null(rows: pa.RecordBatch | pa.Table, paths: Collection[str]) -> 
     return frozenset(found)
 
 
-def _children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """Return the names and fields below a type; keys of maps are always required."""
-    if pa.types.is_struct(kind):
-        return [(child.name, child) for child in kind.fields]
-    if pa.types.is_map(kind):
-        return [("value", kind.item_field)]
-    return [(LIST_ITEM, kind.value_field)] if pa.types.is_list(kind) else []
-
-
 def _loosened(before: list[pa.Field], after: list[pa.Field], prefix: str) -> Iterator[str]:
     known = {child.name: child for child in before}
     for child in after:
@@ -63,24 +54,12 @@ def _loosened(before: list[pa.Field], after: list[pa.Field], prefix: str) -> Ite
         path = f"{prefix}{child.name}"
         if child.nullable and not old.nullable:
             yield path
-        for (name, above), (_, below) in zip(_children(old.type), _matching(old.type, child.type), strict=True):
-            yield from _loosened([above.with_name(name)], [below.with_name(name)], f"{path}.")
-
-
-def _matching(old: pa.DataType, new: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """Return the children of the new type that the old one has; an evolution drops none, and keeps their order."""
-    return _children(new)[: len(_children(old))]
+        yield from _loosened(fields_below(old.type), fields_below(child.type), f"{path}.")
 
 
 def _required(child: pa.Field, path: str, paths: Collection[str]) -> pa.Field:
-    below = [_required(found, f"{path}.{name}", paths) for name, found in _children(child.type)]
-    kind = child.type
-    if pa.types.is_struct(kind):
-        kind = pa.struct(below)
-    elif pa.types.is_map(kind):
-        kind = pa.map_(kind.key_field, below[0])
-    elif pa.types.is_list(kind):
-        kind = pa.list_(below[0])
+    below = [_required(found, f"{path}.{found.name}", paths) for found in fields_below(child.type)]
+    kind = with_fields_below(child.type, below)
     return child.with_type(kind).with_nullable(child.nullable and path not in paths)
 
 

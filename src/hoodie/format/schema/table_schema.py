@@ -12,7 +12,14 @@ import pyarrow as pa
 
 from hoodie.errors import UnsupportedError
 from hoodie.format.avro.safe_schema import parse_schema
-from hoodie.format.avro.schema import META_FIELDS, OPERATION_FIELD, arrow_to_avro, avro_record_name, avro_to_arrow
+from hoodie.format.avro.schema import (
+    META_FIELDS,
+    OPERATION_FIELD,
+    arrow_to_avro,
+    avro_record_name,
+    avro_to_arrow,
+    schema_text,
+)
 from hoodie.format.schema.arrow_types import LIST_ITEM, normalise
 from hoodie.format.schema.conform import conform
 from hoodie.format.schema.evolution import evolve
@@ -58,11 +65,8 @@ def spelled(names: Iterable[str], schema: pa.Schema) -> list[str | None]:
     by_lower: dict[str, list[str]] = {}
     for name in known:
         by_lower.setdefault(name.lower(), []).append(name)
-    return [name if name in known else _only(by_lower.get(str(name).lower(), [])) for name in names]
-
-
-def _only(found: list[str]) -> str | None:
-    return found[0] if len(found) == 1 else None
+    found = ([name] if name in known else by_lower.get(str(name).lower(), []) for name in names)
+    return [only[0] if len(only) == 1 else None for only in found]
 
 
 def without_columns(avro: str, names: Collection[str]) -> str:
@@ -71,7 +75,7 @@ def without_columns(avro: str, names: Collection[str]) -> str:
         return avro
     record = json.loads(avro)
     fields = [child for child in record["fields"] if child["name"] not in names]
-    return json.dumps(record | {"fields": fields}, ensure_ascii=False, separators=(",", ":"))
+    return schema_text(record | {"fields": fields})
 
 
 def columns_with_defaults(avro: str) -> list[str]:

@@ -76,9 +76,9 @@ def stored_key_generator(
         if kind != KeyGeneratorType.USER_PROVIDED:
             return KeyGeneratorType(kind)
     class_name = raw.get(keys.KEY_GENERATOR_CLASS, "").strip()
-    if class_name:
-        return _type_of_class(class_name)
-    if text:
+    if class_name.startswith(_HUDI_PACKAGES):
+        return _TYPE_OF_CLASS.get(class_name.rpartition(".")[2].replace("Avro", ""), KeyGeneratorType.USER_PROVIDED)
+    if class_name or text:
         return KeyGeneratorType.USER_PROVIDED
     return inferred_key_generator(record_key_fields, partition_fields)
 
@@ -90,10 +90,3 @@ def inferred_key_generator(record_key_fields: Sequence[str], partition_fields: S
     if len(partition_fields) == 1 and len(record_key_fields) <= 1:
         return KeyGeneratorType.SIMPLE
     return KeyGeneratorType.COMPLEX
-
-
-def _type_of_class(class_name: str) -> KeyGeneratorType:
-    if not class_name.startswith(_HUDI_PACKAGES):
-        return KeyGeneratorType.USER_PROVIDED
-    simple_name = class_name.rpartition(".")[2].replace("Avro", "")
-    return _TYPE_OF_CLASS.get(simple_name, KeyGeneratorType.USER_PROVIDED)

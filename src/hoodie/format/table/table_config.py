@@ -81,7 +81,6 @@ class TableConfig:
     The types in `TYPED_PARTITION_FIELDS` count if that property names the same fields."""
     ordering_fields: tuple[str, ...]
     key_generator: KeyGeneratorType
-    key_generator_class: str | None
     timestamp_options: Mapping[str, str] = field(hash=False)
     """Stored options of the timestamp key generator without their prefix, such as `output.dateformat`."""
     is_hive_style: bool
@@ -149,6 +148,7 @@ class TableConfig:
         if not partition_field_types and typed_fields == partition_fields:
             partition_field_types = own_types
         ordering_fields = values.items(keys.ORDERING_FIELDS) or values.items(keys.PRECOMBINE_FIELD)
+        old_format = values.choice(keys.OLD_BASE_FILE_FORMAT, BaseFileFormat, BaseFileFormat.PARQUET)
         merge_mode = stored_merge_mode(version, raw, has_ordering=bool(ordering_fields), path=path)
         return cls(
             raw=dict(raw),
@@ -164,14 +164,13 @@ class TableConfig:
             key_generator=stored_key_generator(
                 raw, record_key_fields=record_key_fields, partition_fields=partition_fields, path=path
             ),
-            key_generator_class=raw.get(keys.KEY_GENERATOR_CLASS) or None,
             timestamp_options=_timestamp_options(raw),
             is_hive_style=values.flag(keys.HIVE_STYLE, default=False),
             is_url_encoded=values.flag(keys.URL_ENCODE, default=False),
             has_slash_separated_dates=values.flag(keys.SLASH_SEPARATED_DATES, default=False),
             drops_partition_columns=values.flag(keys.DROP_PARTITION_COLUMNS, default=False),
             populates_meta_fields=values.flag(keys.POPULATE_META_FIELDS, default=True),
-            base_file_format=values.choice(keys.BASE_FILE_FORMAT, BaseFileFormat, values.old_base_file_format()),
+            base_file_format=values.choice(keys.BASE_FILE_FORMAT, BaseFileFormat, old_format),
             merge_mode=merge_mode,
             merge_rule=effective_merge_rule(merge_mode, raw, path=path),
             merge_strategy_id=merge_strategy_id(raw),
@@ -189,11 +188,6 @@ class TableConfig:
             create_schema=raw.get(keys.CREATE_SCHEMA) or None,
             bootstrap_base_path=raw.get(keys.BOOTSTRAP_BASE_PATH) or None,
         )
-
-    @property
-    def layout_version(self) -> int:
-        """`hoodie.timeline.layout.version`."""
-        return self.version.layout_version
 
     @property
     def may_have_slice_logs(self) -> bool:
@@ -318,9 +312,6 @@ class _Values:
         except ValueError:
             expected = ", ".join(choices)
             raise InvalidConfigError(f"{self.path}: {key}: one of {expected} expected, found {text[:100]!r}") from None
-
-    def old_base_file_format(self) -> BaseFileFormat:
-        return self.choice(keys.OLD_BASE_FILE_FORMAT, BaseFileFormat, BaseFileFormat.PARQUET)
 
     def expect_native_format(self) -> None:
         found = self.raw.get(keys.TABLE_FORMAT, "").strip()

@@ -1,11 +1,11 @@
-"""Table versions and their differences on disk: one row of facts for each version.
+"""Table versions and their differences on disk: the facts of each version.
 
 On-disk format: docs/format/table.md, version table and §8.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from hoodie.errors import UnsupportedError
@@ -138,29 +138,15 @@ TableVersion.EIGHT = TableVersion(
     keeps_record_index=True,
     has_index_definitions=True,
 )
-TableVersion.NINE = TableVersion(
+TableVersion.NINE = replace(
+    TableVersion.EIGHT,
     value=9,
-    layout_version=2,
-    archive_folder="history",
-    has_completion_time_in_name=True,
-    commit_metadata_is_avro=True,
-    inflight_clean_has_plan=False,
-    log_name_has_base_instant=False,
-    validates_log_blocks=False,
     ordering_key=ORDERING_FIELDS,
     has_several_ordering_fields=True,
-    has_log_compaction=True,
-    logs_avro=False,
-    pre_combines=False,
-    stores_merge_mode=True,
     stores_payload_class=False,
-    stores_key_generator_class=False,
-    stores_partition_field_types=True,
     names_single_complex_key=True,
     has_typed_statistics=True,
     has_partitioned_record_index=True,
-    keeps_record_index=True,
-    has_index_definitions=True,
 )
 
 VERSIONS: Final = (TableVersion.SIX, TableVersion.EIGHT, TableVersion.NINE)

@@ -26,7 +26,7 @@ from hoodie.metadata.delta_commit import is_staged_log, read_staged_log
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import build_time
 from hoodie.metadata.kinds.record_index import is_partitioned_record_index
-from hoodie.metadata.paths import METADATA_FOLDER, METADATA_HOODIE_FOLDER
+from hoodie.metadata.paths import METADATA_FOLDER
 from hoodie.metadata.slices import log_content, read_log
 from hoodie.timeline import Action, Instant, Timeline, ms_of_instant_time, read_instant
 from hoodie.view.slices import list_slices
@@ -167,7 +167,7 @@ class IndexedWrite:
         instant = folder.timeline().get(other.requested_time, Action.DELTA_COMMIT)
         if instant is None:
             return [(stat, None) for stat in self.stats]
-        content = read_instant(folder.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
+        content = read_instant(folder.store, folder.layout, instant)
         stats = CommitMetadata.parse(content, path=str(instant)).partition_to_write_stats.get(RECORD_INDEX, ())
         return [(own, theirs) for own in self.stats for theirs in stats if own.file_id == theirs.file_id]
 

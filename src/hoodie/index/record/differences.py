@@ -16,8 +16,8 @@ from hoodie.engine.packing import chunks
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import read_base_file
 from hoodie.files.merged_slice import SliceRead, read_file_slice
-from hoodie.files.slices import BaseFile, FileSlice, LogFile
-from hoodie.format.filenames import BaseFileName, LogFileName, name_of
+from hoodie.files.slices import BaseFile, FileSlice, written_file
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.index.record.entries import EntryStage, EntryWriter, StagedEntries
@@ -137,12 +137,11 @@ def _by_group(slices: Iterable[FileSlice]) -> dict[tuple[str, str], FileSlice]:
 
 def _with_file(before: FileSlice | None, stat: WriteStat) -> FileSlice:
     """Return the file group's newest slice after adding the file of a write statistic."""
-    path, name = stat.partition_path or "", name_of(stat.path or "")
-    base, log = BaseFileName.parse(name), LogFileName.parse(name)
-    if base is not None:
-        file = BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes)
-        return FileSlice(path, base.file_id, base.instant_time, file)
-    if log is None:
+    file, path = written_file(stat), stat.partition_path or ""
+    if isinstance(file, BaseFile):
+        return FileSlice(path, file.file_id, file.instant_time, file)
+    if file is None:
+        name = name_of(stat.path or "")
         raise UnsupportedError(f"{path}/{name} is neither a base nor a log file: its keys cannot be compared")
-    begun = FileSlice(path, log.file_id, log.instant_time, None) if before is None else before
-    return replace(begun, log_files=(*begun.log_files, LogFile(path, log, stat.file_size_bytes)))
+    begun = FileSlice(path, file.name.file_id, file.name.instant_time, None) if before is None else before
+    return replace(begun, log_files=(*begun.log_files, file))

@@ -245,7 +245,7 @@ class _WriteGroup:
             duplicates += doubled
             delta = delta_of(task.file_ids[number], own_keys, own_codes, self.locations)
             if self.folder is None:
-                stats.append(write_log(store, self.instant_time, delta, overwrite=True))
+                stats.append(write_log(store, self.instant_time, delta))
             else:
                 stats.append(stage_log(store, self.instant_time, delta, self.folder))
         return WrittenEntries(stats=tuple(stats), duplicates=duplicates)

@@ -11,16 +11,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.config import indexes
 from hoodie.engine import LocalEngine
+from hoodie.engine.packing import measured_chunks
 from hoodie.files.filter_stash import FilterStash, Place, ReadFilter
-from hoodie.files.slices import BaseFile
+from hoodie.files.slices import BaseFile, written_file
 from hoodie.format.filenames import BaseFileName, name_of
 from hoodie.format.hashes.bloom import BloomFilterType, FilterOptions
-from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.hashes.java_hash import file_group_masks
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.filter_row import FILTER_FIELD, FilterRow, bloom_filter_key
 from hoodie.format.metadata_table.partition_names import BLOOM_FILTERS
@@ -34,7 +34,7 @@ from hoodie.metadata.row_readers import FilterReader
 from hoodie.timeline import Timeline
 
 _LOG_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of rows in one log file of a commit."""
+"""Bytes of rows in one log file of a commit; a larger row has a file of its own."""
 _GROUP_BYTES = 64 * 1024 * 1024
 """Bytes of rows in a file group that a build writes; the build and later compactions hold them up to four times."""
 _BLOOM_INDEXES: Final = frozenset({"bloom", "global_bloom"})
@@ -51,6 +51,7 @@ class BloomFiltersKind(PartitionKind):
 
     name = BLOOM_FILTERS
     file_id_prefix = "bloom-filters-"
+    groups_option = indexes.BLOOM_FILTERS_FILE_GROUPS
     content_field = FILTER_FIELD
     subject = "bloom filters"
     switch = indexes.BLOOM_FILTERS_ENABLE
@@ -63,10 +64,6 @@ class BloomFiltersKind(PartitionKind):
         f"{indexes.BLOOM_FILTERS_ENABLE.key}=true adds bloom filters to the metadata of a table without rows only, and "
         'this table has rows: build them with t.index.build("bloom_filters")'
     )
-
-    def file_groups(self, properties: Mapping[str, str]) -> int:
-        """Return the number that the properties ask for."""
-        return indexes.BLOOM_FILTERS_FILE_GROUPS.get(properties)
 
     def collect_ahead(self, table: DataTable, commit: CommitMetadata, held: ExitStack) -> FilterStash:
         """Read the filters of the commit's base files, if the table has the partition. Each footer is read once.
@@ -83,14 +80,8 @@ class BloomFiltersKind(PartitionKind):
         if self.name not in table.named_partitions:
             ahead.keep(())
             return ahead
-        files = []
-        for stat in commit.write_stats():
-            name = name_of(stat.path or "")
-            base = BaseFileName.parse(name)
-            if base is not None:
-                path = stat.partition_path or ""
-                files.append(BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes))
-        ahead.add(files)
+        files = map(written_file, commit.write_stats())
+        ahead.add([file for file in files if isinstance(file, BaseFile)])
         return ahead
 
     def rows_of(self, changes: MetadataChanges, table: DataTable, visible: Timeline) -> Iterable[FileGroupDelta]:
@@ -130,44 +121,21 @@ class BloomFiltersKind(PartitionKind):
     def _deltas(
         self, filters: FilterStash | None, deleted: Sequence[str], file_ids: Sequence[str]
     ) -> Iterator[FileGroupDelta]:
-        gone = pa.array(sorted(deleted), pa.string())
-        groups_of_gone = file_group_index(gone, len(file_ids)) if len(gone) else np.zeros(0, np.int32)
-        nothing = pa.array([], pa.string())
+        gone, nothing = pa.array(sorted(deleted), pa.string()), pa.array([], pa.string())
         places = places_by_group(() if filters is None else filters.places, len(file_ids))
-        for number, file_id in enumerate(file_ids):
-            mine = gone.filter(pa.array(groups_of_gone == number))
-            yield FileGroupDelta(self.name, file_id, nothing, pa.array([], pa.binary()), mine)
-            if filters is None:
-                continue
-            for part in _parts(places[number], filters):
-                keys = pa.array([bloom_filter_key(*place) for place in part], pa.string())
-                yield FileGroupDelta(self.name, file_id, keys, filters.read(part), nothing)
+        for file_id, mine, mask in zip(file_ids, places, file_group_masks(gone, len(file_ids)), strict=True):
+            yield FileGroupDelta(self.name, file_id, nothing, pa.array([], pa.binary()), gone.filter(mask))
+            if filters is not None:
+                for part in measured_chunks(mine, _LOG_BYTES, filters.size_bytes):
+                    keys = pa.array([bloom_filter_key(*place) for place in part], pa.string())
+                    yield FileGroupDelta(self.name, file_id, keys, filters.read(part), nothing)
 
 
 def places_by_group(places: Collection[Place], count: int) -> list[list[Place]]:
     """Return the files of each of `count` file groups, in the order of their keys."""
     by_key = {bloom_filter_key(*place): place for place in places}
-    names = sorted(by_key)
-    found: list[list[Place]] = [[] for _ in range(count)]
-    if names:
-        for name, number in zip(names, file_group_index(pa.array(names, pa.string()), count).tolist(), strict=True):
-            found[number].append(by_key[name])
-    return found
-
-
-def _parts(places: Sequence[Place], filters: FilterStash) -> Iterator[list[Place]]:
-    """Divide files into parts whose rows have at most `_LOG_BYTES` together; a larger row is a part of its own."""
-    part: list[Place] = []
-    part_bytes = 0
-    for place in places:
-        size_bytes = filters.size_bytes(place)
-        if part and part_bytes + size_bytes > _LOG_BYTES:
-            yield part
-            part, part_bytes = [], 0
-        part.append(place)
-        part_bytes += size_bytes
-    if part:
-        yield part
+    keys = pa.array(sorted(by_key), pa.string())
+    return [[by_key[key] for key in keys.filter(mask).to_pylist()] for mask in file_group_masks(keys, count)]
 
 
 def written_filters(table: DataTable, options: Mapping[str, str]) -> FilterOptions | None:
@@ -234,7 +202,7 @@ class _FiltersBuild:
             file_id = file_id_of(kind.file_id_prefix, number)
             self._written[number] = (
                 places,
-                write_base(table.store, kind.name, file_id, keys, values, built_at, again=True),
+                write_base(table.store, kind.name, file_id, keys, values, built_at),
             )
         return [stat for _, stat in self._written.values()]
 

@@ -16,8 +16,8 @@ from hoodie.config import indexes
 from hoodie.errors import CorruptFileError, SchemaMismatchError
 from hoodie.files.column_ranges import META_COLUMNS, leaf_type, typed_columns
 from hoodie.files.slice_read import slice_read
-from hoodie.files.slices import BaseFile, LogFile
-from hoodie.format.filenames import BaseFileName, LogFileName, name_of
+from hoodie.files.slices import BaseFile, written_file
+from hoodie.format.filenames import name_of
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.column_stats import ColumnRange, StatsRow, column_prefix, column_stats_key
 from hoodie.format.metadata_table.partition_names import COLUMN_STATS
@@ -27,7 +27,7 @@ from hoodie.format.table.call_options import effective_options
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.changes import MetadataChanges
 from hoodie.metadata.data_table import DataTable
-from hoodie.metadata.definitions import read_definition, write_definition
+from hoodie.metadata.definitions import read_definition, write_definitions
 from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.kinds.partition_kind import Comparison, PartitionKind
 from hoodie.metadata.kinds.statistics import (
@@ -59,6 +59,7 @@ class ColumnStatsKind(StatisticsKind):
     """Whether an index definition names the columns; readers of version 6 expect all columns."""
     name = COLUMN_STATS
     file_id_prefix = "col-stats-"
+    groups_option = indexes.COLUMN_STATS_FILE_GROUPS
     subject = "column statistics"
     switch = indexes.COLUMN_STATS_ENABLE
     readers_need_definition = True
@@ -86,10 +87,6 @@ class ColumnStatsKind(StatisticsKind):
             "indexOptions": {},
             "version": _TYPED if self.is_typed else _UNTYPED,
         }
-
-    def file_groups(self, properties: Mapping[str, str]) -> int:
-        """Return the number that the properties ask for."""
-        return indexes.COLUMN_STATS_FILE_GROUPS.get(properties)
 
     def wanted(self, table: DataTable, options: Mapping[str, str]) -> ColumnStatsKind | None:
         """Return the kind with the columns that the options choose (see `PartitionKind.wanted`)."""
@@ -333,14 +330,11 @@ def _ranges(table: DataTable, stat: WriteStat, columns: tuple[str, ...], schema:
     is_whole = noted is not None and (stat.is_log_append or {*columns} <= {found.column for found in noted})
     if noted is not None and is_whole:
         return noted
-    path, name = stat.partition_path or "", name_of(stat.path or "")
-    base, log = BaseFileName.parse(name), LogFileName.parse(name)
-    if base is not None:
-        file = BaseFile(path, name, base.file_id, base.instant_time, stat.file_size_bytes)
+    file = written_file(stat)
+    if isinstance(file, BaseFile):
         return base_file_ranges(table.store, file, columns)
-    assert log is not None, name
-    read = slice_read(table.config, with_meta_fields(schema))
-    return log_file_ranges(table.store, LogFile(path, log, stat.file_size_bytes), columns, read)
+    assert file is not None, stat.path
+    return log_file_ranges(table.store, file, columns, slice_read(table.config, with_meta_fields(schema)))
 
 
 def _columns_after(table: DataTable, commit: CommitMetadata) -> pa.Schema:
@@ -358,4 +352,4 @@ def _define(table: DataTable, stored: tuple[str, ...], columns: tuple[str, ...])
         table.ensure_held()
         definition = ColumnStatsKind((*stored, *new), table.config.version.has_typed_statistics).definition
         assert definition is not None
-        write_definition(table.store, COLUMN_STATS, definition)
+        write_definitions(table.store, {COLUMN_STATS: definition})

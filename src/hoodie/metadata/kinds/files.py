@@ -26,12 +26,11 @@ from hoodie.metadata.delta_commit import FileGroupDelta
 from hoodie.metadata.instants import fills_a_partition
 from hoodie.metadata.kinds.partition_kind import InitialRows, PartitionKind
 from hoodie.metadata.paths import REBUILD_ADVICE, file_id_of, partition_folder
-from hoodie.metadata.slice_content import RowBlock, SliceContent
+from hoodie.metadata.slice_content import SliceContent
 from hoodie.metadata.slices import SliceReader
 from hoodie.storage import FileInfo, Store
 from hoodie.timeline import Timeline
 
-_FILE_ID_PREFIX = "files-"
 _SMALL_BYTES = 16 * 1024
 """A base file of up to this size is decoded whole and kept: seeking in its few blocks costs as much each time."""
 
@@ -44,11 +43,7 @@ class FilesKind(PartitionKind):
     """The kind `files`: merging two rows of one key unites their files; newer deletions win, of sizes the greater."""
 
     name = FILES
-    file_id_prefix = _FILE_ID_PREFIX
-
-    def is_written_in(self, version: TableVersion) -> bool:
-        """Return True."""
-        return True
+    file_id_prefix = "files-"
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return 1: the partition always has one file group."""
@@ -63,7 +58,7 @@ class FilesKind(PartitionKind):
         """Make one row for each data partition whose files change, and one for the list of partitions."""
         keys, values = rows_to_columns(changed_rows(changes))
         deleted = pa.array(deleted_keys_of(changes), pa.string())
-        return (FileGroupDelta(self.name, file_group_id(), keys, values, deleted),)
+        return (FileGroupDelta(self.name, file_id_of(self.file_id_prefix, 0), keys, values, deleted),)
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
         """Merge a file slice into its next base file, which has every existing file and no deletions."""
@@ -99,7 +94,7 @@ def check_first_rows(content: SliceContent) -> None:
 def merge(content: SliceContent, keys: Collection[str] | None = None) -> dict[str, FileList]:
     """Merge all rows of a slice, or the rows of `keys`: key -> names and sizes. Deleted keys are absent."""
     rows = {key: dict(record.files) for key, record in base_rows(content, keys)}
-    apply_blocks(rows, content.blocks, content, keys)
+    apply_blocks(rows, content, keys)
     return rows
 
 
@@ -142,12 +137,10 @@ def base_rows(content: SliceContent, keys: Collection[str] | None = None) -> Ite
             yield key, FileListRecord.parse(value, schema_json=schema, path=path)
 
 
-def apply_blocks(
-    rows: dict[str, FileList], blocks: Collection[RowBlock], content: SliceContent, keys: Collection[str] | None = None
-) -> None:
-    """Apply row blocks, oldest first, to `rows` in place; with `keys`, to these rows only."""
+def apply_blocks(rows: dict[str, FileList], content: SliceContent, keys: Collection[str] | None = None) -> None:
+    """Apply the row blocks of a slice, oldest first, to `rows` in place; with `keys`, to these rows only."""
     path = content.file_slice.file_id
-    for block in blocks:
+    for block in content.blocks:
         names = block.keys.cast(pa.string()).to_pylist()
         values = [None] * len(names) if block.values is None else block.values.to_pylist()
         for key, value in zip(names, values, strict=True):
@@ -177,11 +170,6 @@ def _live(key: str, row: FileList) -> FileList | None:
     """Return the row without its deletions; None for the row of a data partition that has no file any more."""
     live: FileList = {name: size for name, size in row.items() if size is not None}
     return live if live or key == ALL_PARTITIONS_KEY else None
-
-
-def file_group_id() -> str:
-    """Return the file id of the only file group of `files`."""
-    return file_id_of(_FILE_ID_PREFIX, 0)
 
 
 def key_of(partition_path: str) -> str:
@@ -228,13 +216,10 @@ def rows_of_listing(listing: FilesByPartition) -> dict[str, FileList]:
 def rows_to_columns(rows: Mapping[str, FileList], *, file_name: str | None = None) -> tuple[pa.Array, pa.Array]:
     """Return the keys, ascending by their UTF-8 bytes, and the encoded values."""
     keys = sorted(rows, key=str.encode)
-    values = [_record(key, rows[key]).to_bytes(file_name=file_name) for key in keys]
+    kinds = [RecordType.PARTITION_LIST if key == ALL_PARTITIONS_KEY else RecordType.FILE_LIST for key in keys]
+    records = [FileListRecord(kind, rows[key]) for kind, key in zip(kinds, keys, strict=True)]
+    values = [record.to_bytes(file_name=file_name) for record in records]
     return pa.array(keys, pa.string()), pa.array(values, pa.binary())
-
-
-def _record(key: str, row: FileList) -> FileListRecord:
-    kind = RecordType.PARTITION_LIST if key == ALL_PARTITIONS_KEY else RecordType.FILE_LIST
-    return FileListRecord(kind, row)
 
 
 WantedPartitions = Collection[str] | Callable[[Collection[str]], Collection[str]]
@@ -265,8 +250,7 @@ class FilesListing:
 
         `visible` holds the visible instants of the metadata table.
 
-        Raises:
-            CorruptFileError: a file does not parse, or the partition `files` does not exist.
+        Raises: CorruptFileError if a file does not parse, or the partition `files` does not exist.
         """
         content = self._content(visible)
         if partitions is None or callable(partitions):
@@ -301,5 +285,5 @@ class FilesListing:
                 self._base_rows = {key: row for key, row in self._base_rows.items() if key in keys}
             self._base_rows |= {key: found.get(key) for key in missing}
         rows = {key: dict(known) for key in keys if (known := self._base_rows[key]) is not None}
-        apply_blocks(rows, content.blocks, content, set(keys))
+        apply_blocks(rows, content, set(keys))
         return rows

@@ -59,31 +59,29 @@ class PartitionBuild(Protocol):
     @property
     def counts(self) -> Mapping[str, int]:
         """What was read, for the result of the build."""
-        ...
 
     def catch_up(self, table: DataTable) -> int:
         """Read the files that are new since the last call, and forget those that left; return how many were read."""
-        ...
 
     def prepare(self, table: DataTable, built_at: str) -> None:
         """Do before the lock is taken what makes `write` short."""
-        ...
 
     def write(self, table: DataTable, kind: PartitionKind, *, built_at: str) -> list[WriteStat]:
         """Write the base files of one partition; a retry writes the same files. Readers do not see them yet."""
-        ...
 
 
 class PartitionKind:
     """One kind of metadata partition, for the partition `name` of one table. Picklable, as tasks contain it.
 
-    This class is the base of the kinds: a kind without a build, without settings, whose rows the caller makes.
+    This class is the base of the kinds: a kind without a build, without settings, whose rows tasks write.
     """
 
     name: str
-    """Name of the partition and of its folder. A kind with several partitions in a table gets it as argument."""
+    """Name of the partition and of its folder."""
     file_id_prefix: str
     """Prefix of the file ids of its file groups."""
+    groups_option: Option[int]
+    """The option with the number of its file groups, for `file_groups`."""
     content_field: str = ""
     """The field of a metadata record that holds the content of its rows, for `compact`."""
     subject: str = ""
@@ -118,7 +116,7 @@ class PartitionKind:
 
     def file_groups(self, properties: Mapping[str, str]) -> int:
         """Return the number of file groups of a new partition, in a table with these properties."""
-        raise NotImplementedError
+        return self.groups_option.get(properties)
 
     def is_written_in(self, version: TableVersion) -> bool:
         """Return whether tables of this version have the partition."""
@@ -177,7 +175,7 @@ class PartitionKind:
         `visible` are the instants of the metadata table that readers see. A kind with large rows returns an iterator,
         and several deltas for a file group: each of them becomes a log file.
         """
-        return changes.deltas_of(self.name)
+        return ()
 
     def compact(self, content: SliceContent, *, file_name: str) -> tuple[pa.Array, pa.Array]:
         """Merge a file slice into the keys (ascending by UTF-8 bytes) and values of its next base file.

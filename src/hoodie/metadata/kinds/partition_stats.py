@@ -8,7 +8,7 @@ to the partition.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ from hoodie.metadata.kinds.column_stats import statistics_columns
 from hoodie.metadata.kinds.statistics import Ranges, StatisticsKind, joined, stats_deltas
 from hoodie.metadata.row_readers import StatsReader, with_joined_rows
 from hoodie.metadata.slice_content import SliceContent
-from hoodie.timeline import Action, Instant, Timeline, layout_for, read_instant
+from hoodie.timeline import Action, Instant, Timeline, layout_of, read_instant
 
 _REPLACING: Final = frozenset(
     operation.value
@@ -49,15 +49,12 @@ class PartitionStatsKind(StatisticsKind):
 
     name = PARTITION_STATS
     file_id_prefix = "partition-stats-"
+    groups_option = indexes.PARTITION_STATS_FILE_GROUPS
     switch = indexes.PARTITION_STATS_ENABLE
     leader = COLUMN_STATS
     record_type = RecordType.PARTITION_STATS
     repeats_rows = False
     too_narrow = "range of a partition that does not cover its files"
-
-    def file_groups(self, properties: Mapping[str, str]) -> int:
-        """Return the number that the properties ask for."""
-        return indexes.PARTITION_STATS_FILE_GROUPS.get(properties)
 
     def fits(self, table: DataTable) -> bool:
         """Return whether the table has partitions, and a version with this kind."""
@@ -143,8 +140,6 @@ def lacks_restored_rows(table: DataTable, metadata_timeline: Timeline) -> bool:
     fillings = [found for found in metadata_timeline.completed() if fills_a_partition(found.requested_time)]
     filled = [found.completion_time or "" for found in fillings]
     written = [found.requested_time for found in table.timeline.writes().completed()]
-    version, zone = table.config.version, table.config.timezone
-    layout = layout_for(version, table.config.timeline_path, zone=zone)
     for rollback in _rollbacks(table.timeline):
         later = [time for time in filled if time < (rollback.completion_time or "")]
         if not later:
@@ -153,7 +148,7 @@ def lacks_restored_rows(table: DataTable, metadata_timeline: Timeline) -> bool:
             continue
         is_in_metadata = metadata_timeline.get(rollback.requested_time, Action.ROLLBACK) is not None
         try:
-            content = read_instant(table.store, layout, rollback)
+            content = read_instant(table.store, layout_of(table.config), rollback)
             undone = RollbackMetadata.parse(content, path=str(rollback)).commits_rollback
         except (InstantNotFoundError, CorruptFileError):
             return True

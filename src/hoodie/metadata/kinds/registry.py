@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,25 +25,16 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRegistry:
-    """Kinds by the exact name of their only partition, or by the name prefix of their partitions.
-
-    A new kind needs one module and one line here.
-    """
+    """Kinds by the name of their partition. A new kind needs one module and one line here."""
 
     required: tuple[PartitionKind, ...]
-    """Kinds whose partition every metadata table has. They are found by name too."""
+    """Kinds whose partition every metadata table has."""
     named: tuple[PartitionKind, ...] = ()
-    """Other kinds with at most one partition in a table. A kind stands behind its leader."""
-    prefixed: Mapping[str, Callable[[str], PartitionKind]] = field(default_factory=dict, hash=False)
-    """Name prefix -> function that returns the kind of a partition, given its whole name."""
+    """Other kinds. A kind stands behind its leader."""
 
     def find(self, partition: str) -> PartitionKind | None:
-        """Return the kind of a partition; None if this release does not maintain it. The longest prefix counts."""
-        for kind in (*self.required, *self.named):
-            if kind.name == partition:
-                return kind
-        prefixes = [prefix for prefix in self.prefixed if partition.startswith(prefix) and partition != prefix]
-        return self.prefixed[max(prefixes, key=len)](partition) if prefixes else None
+        """Return the kind of a partition; None if this release does not maintain it."""
+        return next((kind for kind in (*self.required, *self.named) if kind.name == partition), None)
 
     def maintained(self, partitions: Collection[str]) -> dict[str, PartitionKind]:
         """Return the kinds by partition name; partitions that this release does not maintain are skipped."""

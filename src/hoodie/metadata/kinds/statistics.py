@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.engine import TaskContext
@@ -22,7 +21,7 @@ from hoodie.files.column_ranges import (
 from hoodie.files.logs.log_scan import stored_blocks
 from hoodie.files.slice_read import SliceRead, slice_read
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
-from hoodie.format.hashes.java_hash import file_group_index
+from hoodie.format.hashes.java_hash import file_group_masks
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import read_data_block
 from hoodie.format.metadata_table.column_stats import STATS_FIELD, ColumnRange, StatsRow, order_of, with_decimals
@@ -78,12 +77,12 @@ def stats_deltas(
     `version` is the table's version.
     """
     gone = pa.array(sorted(deleted), pa.string())
-    groups_of_gone = file_group_index(gone, len(file_ids)) if len(gone) else np.zeros(0, np.int32)
-    found = []
-    for number, group in enumerate(_grouped_rows(rows, kind.record_type, len(file_ids), version)):
-        mine = gone.filter(pa.array(groups_of_gone == number))
-        found.append(FileGroupDelta(kind.name, file_ids[number], *group, mine))
-    return found
+    masks = file_group_masks(gone, len(file_ids))
+    groups = _grouped_rows(rows, kind.record_type, len(file_ids), version)
+    return [
+        FileGroupDelta(kind.name, file_id, *group, gone.filter(mask))
+        for file_id, group, mask in zip(file_ids, groups, masks, strict=True)
+    ]
 
 
 def _grouped_rows(
@@ -94,9 +93,7 @@ def _grouped_rows(
     keys = pa.array(names, pa.string())
     typed = version.has_typed_statistics
     values = pa.array([rows[name].to_bytes(record_type, typed=typed) for name in names], pa.binary())
-    numbers = file_group_index(keys, count) if names else np.zeros(0, np.int32)
-    masks = [pa.array(numbers == number) for number in range(count)]
-    return [(keys.filter(mask), values.filter(mask)) for mask in masks]
+    return [(keys.filter(mask), values.filter(mask)) for mask in file_group_masks(keys, count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +165,7 @@ class StatisticsBuild:
         count = kind.file_groups(table.config.raw)
         groups = _grouped_rows(one.rows_of_ranges(self.ranges), one.record_type, count, table.config.version)
         return [
-            write_base(table.store, kind.name, file_id_of(kind.file_id_prefix, number), *group, built_at, again=True)
+            write_base(table.store, kind.name, file_id_of(kind.file_id_prefix, number), *group, built_at)
             for number, group in enumerate(groups)
         ]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.services.context import ServiceContext, ServiceLimits
 from hoodie.storage import FileInfo
 from hoodie.timeline import Action, Instant, Timeline, archive_instants
@@ -35,8 +35,7 @@ def archive_if_due(context: ServiceContext) -> bool:
     Files of instants that were never committed are deleted first: after the active timeline begins later than these
     instants, their files cannot be distinguished from files of archived instants.
 
-    Raises:
-        CorruptFileError: the archive does not parse.
+    Raises: CorruptFileError if the archive does not parse.
     """
     commits = context.completed_commits()
     if not _is_due(context, commits):
@@ -59,9 +58,8 @@ def archive_if_due(context: ServiceContext) -> bool:
         folder.store,
         folder.layout,
         instants,
-        folder=METADATA_HOODIE_FOLDER,
         archive_name=folder.archive_name,
-        fence=context.fence,
+        fence=context.table,
     )
     return True
 
@@ -109,7 +107,7 @@ def _is_due(context: ServiceContext, commits: Sequence[Instant]) -> bool:
 
 def _data_bounds(context: ServiceContext, commits: Sequence[Instant]) -> list[str]:
     """Return requested times from which on the data table needs the instants; at least one time."""
-    savepoints = context.data_timeline.filter(lambda instant: instant.action is Action.SAVEPOINT)
+    savepoints = context.table.timeline.filter(lambda instant: instant.action is Action.SAVEPOINT)
     bounds = [instant.requested_time for instant in savepoints]
     pending_time = context.first_pending_time()
     # The active timeline must begin before a pending instant, or its files would count as files of an archived instant.

@@ -6,7 +6,7 @@ docs/format/table.md §9.4 with the policy KEEP_LATEST_COMMITS. It runs at the s
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from hoodie.format.filenames import BaseFileName, LogFileName, name_of
 from hoodie.format.instants.service_metadata import (
@@ -16,8 +16,7 @@ from hoodie.format.instants.service_metadata import (
     CleanMetadata,
     CleanPartitionMetadata,
 )
-from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.timeline import Action, Instant, State, Timeline, read_instant
 
@@ -29,13 +28,12 @@ _CODE = "002"
 def finish_clean(context: ServiceContext) -> bool:
     """Finish a clean that another process left pending. Returns whether there was one.
 
-    Raises:
-        CorruptFileError: its plan does not parse.
+    Raises: CorruptFileError if its plan does not parse.
     """
     folder = context.folder
     pending = context.metadata_timeline.pending().filter(lambda instant: instant.action is Action.CLEAN)
     for instant in pending:
-        content = read_instant(folder.store, folder.layout, instant, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+        content = read_instant(folder.store, folder.layout, instant, State.REQUESTED)
         if not content:
             folder.forget(instant.requested_time, Action.CLEAN, State.INFLIGHT, State.REQUESTED)
             continue
@@ -51,8 +49,7 @@ def clean_if_due(context: ServiceContext) -> bool:
     In each file group it keeps the newest slice, the slices that readers as of the last 20 commits read, and the newest
     slice before those.
 
-    Raises:
-        CorruptFileError: the archived timeline does not parse.
+    Raises: CorruptFileError if the archived timeline does not parse.
     """
     earliest = earliest_to_retain(context)
     if earliest is None or not _is_due(context, earliest):
@@ -60,7 +57,7 @@ def clean_if_due(context: ServiceContext) -> bool:
     plan = _plan(context, earliest)
     if plan is None:
         return False
-    requested_time = context.folder.service_time(_CODE, context.metadata_timeline) or context.next_time()
+    requested_time = context.service_time(_CODE)
     content = plan.to_bytes()
     context.folder.request(requested_time, Action.CLEAN, content)
     _begin(context, requested_time, content)
@@ -157,8 +154,11 @@ def _is_due(context: ServiceContext, earliest: Instant) -> bool:
 def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
     """Plan the files to delete; None if there are no such files."""
     folder, timeline = context.folder, context.metadata_timeline
-    listed = {name: _names(folder, name) for name in sorted(context.finished_kinds)}
-    archived = folder.archive().completion_times(_archived_instants(listed.values(), timeline))
+    listed = {name: folder.store.names(partition_folder(name)) for name in sorted(context.finished_kinds)}
+    logs = (LogFileName.parse(name) for names in listed.values() for name in names)
+    start = timeline.start or ""
+    old = {log.instant_time for log in logs if log is not None and log.instant_time < start}
+    archived = folder.archive().completion_times(old)
     paths: dict[str, tuple[CleanFileInfo, ...]] = {}
     for partition, names in listed.items():
         obsolete = obsolete_files(
@@ -187,24 +187,12 @@ def _plan(context: ServiceContext, earliest: Instant) -> CleanerPlan | None:
     )
 
 
-def _names(folder: MetadataFolder, partition: str) -> list[str]:
-    return [info.name for info in folder.store.list(partition_folder(partition))]
-
-
-def _archived_instants(listed: Collection[Sequence[str]], timeline: Timeline) -> set[str]:
-    """Return the instants of log files that are older than the active timeline."""
-    start = timeline.start or ""
-    parsed = (LogFileName.parse(name) for names in listed for name in names)
-    return {log.instant_time for log in parsed if log is not None and log.instant_time < start}
-
-
 def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) -> None:
     """Delete the files, then complete the instant. Files that do not exist any more are skipped."""
     started = time.monotonic()
-    folder = context.folder
     deleted: dict[str, tuple[str, ...]] = {}
     for partition, name in _files_of(plan):
-        folder.store.delete(f"{partition_folder(partition)}/{name}")
+        context.folder.store.delete(f"{partition_folder(partition)}/{name}")
         deleted[partition] = (*deleted.get(partition, ()), name)
     earliest = plan.earliest_instant_to_retain
     done = CleanMetadata(
@@ -224,13 +212,7 @@ def _execute(context: ServiceContext, requested_time: str, plan: CleanerPlan) ->
         },
         extra_metadata=plan.extra_metadata,
     )
-    folder.complete(
-        requested_time,
-        Action.CLEAN,
-        done.to_bytes(),
-        completion_time=context.next_time(),
-        create_last=context.create_last,
-    )
+    context.complete(requested_time, Action.CLEAN, done.to_bytes())
 
 
 def _files_of(plan: CleanerPlan) -> Iterator[tuple[str, str]]:

@@ -6,11 +6,11 @@ commit would grow with the number of earlier commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hoodie.engine import Engine, LocalEngine, TaskContext
+from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.compaction_operation import LOG_BYTES, operation_of, slice_of, work_bytes
 from hoodie.files.slices import CountedInstants
 from hoodie.format.filenames import name_of
@@ -21,7 +21,7 @@ from hoodie.metadata.delta_commit import base_file_to_bytes
 from hoodie.metadata.folder import MetadataFolder, base_name, commit_metadata
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER, METADATA_VERSION, partition_folder
+from hoodie.metadata.paths import METADATA_VERSION, partition_folder
 from hoodie.metadata.services.context import ServiceContext
 from hoodie.metadata.slices import SliceReader, check_recorded_logs, slices_of
 from hoodie.storage import Store, StoreSpec, ask, open_store
@@ -49,13 +49,13 @@ def finish_compaction(context: ServiceContext) -> bool:
 
     A pending log compaction of a JVM writer is undone: its blocks only repeat the rows of other blocks.
 
-    Raises:
-        CorruptFileError: a file of the metadata table does not parse.
+    Raises: CorruptFileError if a file of the metadata table does not parse.
     """
     log_compactions = [found for found in context.metadata_timeline.pending() if found.action is Action.LOG_COMPACTION]
     for found in log_compactions:
         context.folder.undo(found.requested_time, Action.LOG_COMPACTION)
-    pending = _pending_compaction(context.metadata_timeline)
+    compactions = (found for found in context.metadata_timeline.pending() if found.action is Action.COMPACTION)
+    pending = next(compactions, None)
     if pending is None:
         return bool(log_compactions)
     plan = _stored_plan(context.folder, pending)
@@ -73,17 +73,14 @@ def compact_if_due(context: ServiceContext) -> bool:
     Nothing is compacted while a delta commit belongs to a data instant that is still pending: the instant may be rolled
     back, so its rows must not be in base files.
 
-    Raises:
-        CorruptFileError: a file of the metadata table does not parse.
+    Raises: CorruptFileError if a file of the metadata table does not parse.
     """
     if not is_compaction_due(context):
         return False
-    plan = _plan(
-        context.folder, context.finished_kinds, visible_instants(context.metadata_timeline, context.data_timeline)
-    )
+    plan = _plan(context.folder, context.finished_kinds, context.visible)
     if not plan.operations:
         return False
-    requested_time = context.folder.service_time(_CODE, context.metadata_timeline) or context.next_time()
+    requested_time = context.service_time(_CODE)
     context.folder.request(requested_time, Action.COMPACTION, plan.to_bytes())
     _execute(context, plan, requested_time)
     return True
@@ -106,7 +103,7 @@ def is_compaction_due(context: ServiceContext) -> bool:
     deltas = timeline.completed().filter(lambda instant: instant.action is Action.DELTA_COMMIT)
     if context.folder.names_base_instants and _is_older_pending(context, deltas):
         return False
-    return len(visible_instants(deltas, context.data_timeline)) == len(deltas)
+    return len(visible_instants(deltas, context.table.timeline)) == len(deltas)
 
 
 def _is_older_pending(context: ServiceContext, deltas: Timeline) -> bool:
@@ -114,18 +111,13 @@ def _is_older_pending(context: ServiceContext, deltas: Timeline) -> bool:
 
     Its log files would be named by a compaction with a later time than its own.
     """
-    last, pending = deltas.latest(), context.data_timeline.pending().instants
+    last, pending = deltas.latest(), context.table.timeline.pending().instants
     return last is not None and any(found.requested_time < last.requested_time for found in pending)
-
-
-def _pending_compaction(metadata_timeline: Timeline) -> Instant | None:
-    pending = metadata_timeline.filter(lambda instant: instant.action is Action.COMPACTION and not instant.is_completed)
-    return pending.instants[0] if pending.instants else None
 
 
 def _stored_plan(folder: MetadataFolder, pending: Instant) -> CompactionPlan | None:
     """Return the plan of a pending compaction; None if its writer stopped before it stored the plan."""
-    content = read_instant(folder.store, folder.layout, pending, State.REQUESTED, folder=METADATA_HOODIE_FOLDER)
+    content = read_instant(folder.store, folder.layout, pending, State.REQUESTED)
     return CompactionPlan.parse(content) if content else None
 
 
@@ -144,7 +136,7 @@ def missing_files(folder: MetadataFolder) -> Iterator[tuple[Instant, str]]:
         for operation in operations:
             for path in filter(None, (operation.data_file_path, *operation.delta_file_paths)):
                 if name_of(path) not in names[operation.partition_path]:
-                    yield found, f"{partition_folder(operation.partition_path)}/{path.rpartition('/')[2]}"
+                    yield found, f"{partition_folder(operation.partition_path)}/{name_of(path)}"
 
 
 def _clear_attempt(context: ServiceContext, plan: CompactionPlan, requested_time: str) -> None:
@@ -192,8 +184,7 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
     folder = context.folder
     folder.begin(requested_time, Action.COMPACTION)
     kinds = context.finished_kinds
-    visible = visible_instants(context.metadata_timeline, context.data_timeline)
-    counted = CountedInstants.of(visible) if folder.names_base_instants else None
+    counted = CountedInstants.of(context.visible) if folder.names_base_instants else None
     # A plan of the JVM may contain partitions that were dropped since, or are being built.
     tasks = [
         CompactionTask(
@@ -207,21 +198,12 @@ def _execute(context: ServiceContext, plan: CompactionPlan, requested_time: str)
         for operation in plan.operations
         if operation.partition_path in kinds
     ]
-    engine = context.engine_for(sum(map(work_bytes, plan.operations)))
-    stats = engine.run(_task_on(engine, folder.store), tasks)
+    engine = context.table.engine_for(sum(map(work_bytes, plan.operations)))
+    # Threads of this process share the store; workers of other engines open one.
+    shared = folder.store if isinstance(engine, LocalEngine) else None
+    stats = engine.run(partial(compact_file_group, store=shared), tasks)
     done = commit_metadata(WriteOperation.COMPACT, stats, compacted=True)
-    folder.complete(
-        requested_time,
-        Action.COMPACTION,
-        done.to_bytes(folder.config.version),
-        completion_time=context.next_time(),
-        create_last=context.create_last,
-    )
-
-
-def _task_on(engine: Engine, store: Store) -> Callable[[CompactionTask, TaskContext], WriteStat]:
-    """Return the task function: threads of this process share `store`; workers of other engines open a store."""
-    return partial(compact_file_group, store=store) if isinstance(engine, LocalEngine) else compact_file_group
+    context.complete(requested_time, Action.COMPACTION, done.to_bytes(folder.config.version))
 
 
 def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Store | None = None) -> WriteStat:
@@ -230,9 +212,8 @@ def compact_file_group(task: CompactionTask, context: TaskContext, *, store: Sto
     Memory: a few times the file slice's keys and values.
     """
     store = store or open_store(task.store)
-    operation = task.operation
-    partition = operation.partition_path
-    file_slice = replace(slice_of(operation, partition_folder(operation.partition_path)), counted=task.counted)
+    operation, partition = task.operation, task.operation.partition_path
+    file_slice = replace(slice_of(operation, partition_folder(partition)), counted=task.counted)
     content = SliceReader(store, task.version).read_once(file_slice)
     name = base_name(operation.file_id, task.requested_time)
     keys, values = task.kind.compact(content, file_name=name)

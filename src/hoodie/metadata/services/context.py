@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.config.indexes import METADATA_COMPACT_DELTA_COMMITS
-from hoodie.engine import EngineFor, local_engine
+from hoodie.metadata.data_table import DataTable
 from hoodie.metadata.folder import MetadataFolder, time_after
+from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.partition_kind import PartitionKind
-from hoodie.timeline import CreateFile, Fence, Instant, InstantClock, Timeline
+from hoodie.timeline import Action, Instant, Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +33,7 @@ class ServiceLimits:
     def of(cls, properties: Mapping[str, str]) -> ServiceLimits:
         """Return the limits of a table with these stored properties.
 
-        Raises:
-            InvalidConfigError: an option does not parse.
+        Raises: InvalidConfigError if an option does not parse.
         """
         return cls(delta_commits_to_compact=METADATA_COMPACT_DELTA_COMMITS.get(properties))
 
@@ -49,26 +49,43 @@ class ServiceContext:
 
     folder: MetadataFolder
     kinds: Mapping[str, PartitionKind]
-    clock: InstantClock
-    create_last: CreateFile
-    """Creates a completed file; fails if the caller lost the table's lock."""
-    data_timeline: Timeline
-    """The whole active timeline of the data table, with pending instants."""
+    table: DataTable
+    """The data table, as it is under the lock."""
     metadata_timeline: Timeline
     limits: ServiceLimits = field(default_factory=ServiceLimits)
-    engine_for: EngineFor = local_engine
     unfinished: frozenset[str] = frozenset()
-    fence: Fence | None = None
-    """The table's lock, for changes of the archive."""
 
     @property
     def finished_kinds(self) -> dict[str, PartitionKind]:
         """The partitions whose file slices may be compacted and cleaned."""
         return {name: kind for name, kind in self.kinds.items() if name not in self.unfinished}
 
+    @property
+    def visible(self) -> Timeline:
+        """The instants of the metadata table that readers see."""
+        return visible_instants(self.metadata_timeline, self.table.timeline)
+
     def next_time(self) -> str:
         """Return a time that is later than every instant of both timelines."""
-        return time_after(self.clock, self.data_timeline, self.metadata_timeline)
+        return time_after(self.table.clock, self.table.timeline, self.metadata_timeline)
+
+    def service_time(self, code: str) -> str:
+        """Return the instant of a new service; in version 6 the last delta commit and the code."""
+        if self.folder.names_base_instants:
+            last = self.metadata_timeline.completed().filter(lambda found: found.action is Action.DELTA_COMMIT).latest()
+            if last is not None:
+                return f"{last.requested_time}{code}"
+        return self.next_time()
+
+    def complete(self, requested_time: str, action: Action, content: bytes) -> None:
+        """Complete the instant of a service; fails if the caller lost the table's lock."""
+        self.folder.complete(
+            requested_time,
+            action,
+            content,
+            completion_time=self.next_time(),
+            create_last=self.table.create_last,
+        )
 
     def reloaded(self) -> ServiceContext:
         """Return a copy with the metadata table's timeline loaded again."""
@@ -83,5 +100,5 @@ class ServiceContext:
 
         A data instant may have files in the metadata table before it is on the metadata table's timeline.
         """
-        pending = [*self.data_timeline.pending(), *self.metadata_timeline.pending()]
+        pending = [*self.table.timeline.pending(), *self.metadata_timeline.pending()]
         return min((instant.requested_time for instant in pending), default=None)

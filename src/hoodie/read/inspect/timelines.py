@@ -14,7 +14,6 @@ import pyarrow as pa
 from hoodie.errors import HoodieError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.read.history import HISTORY_SCHEMA, commit_of, history_row, parsed_time
 from hoodie.storage import together
 from hoodie.timeline import (
@@ -91,7 +90,7 @@ def _of_metadata_table(view: TableView) -> _Source:
     def commit(instant: Instant) -> CommitMetadata | None:
         if not (instant.is_completed and instant.action.writes_data):
             return None
-        content = read_instant(view.store, folder.layout, instant, folder=METADATA_HOODIE_FOLDER)
+        content = read_instant(view.store, folder.layout, instant)
         return CommitMetadata.parse(content, path=f"{instant} of the metadata table")
 
     def archive() -> ArchivedTimeline:

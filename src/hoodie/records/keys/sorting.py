@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.format.hashes.java_hash import java_hash
+from hoodie.format.schema.arrow_types import offsets_of
 
 HASH_END: Final = 1 << 32
 """One past the greatest hash."""
@@ -115,7 +116,7 @@ def key_order(keys: pa.StringArray) -> npt.NDArray[np.int64]:
 
 def _words(keys: pa.StringArray) -> npt.NDArray[np.uint64]:
     """Return eight bytes of each key as a number, after the bytes that all keys share; missing bytes are zeros."""
-    offsets = np.frombuffer(keys.buffers()[1], np.int32, len(keys) + 1, keys.offset * 4).astype(np.int64)
+    offsets = offsets_of(keys)
     shared = _shared_bytes(pc.min_max(keys.cast(pa.binary())).as_py())
     starts, lengths = offsets[:-1] - offsets[0] + shared, np.diff(offsets) - shared
     data = np.zeros(int(offsets[-1] - offsets[0]) + _WORD_BYTES, np.uint8)

@@ -30,9 +30,8 @@ from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.filenames import LogFileName, name_of, parse_data_file
-from hoodie.format.instants.accepted_loss import ACCEPTED_LOSS
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, WriteOperation, WriteStat
-from hoodie.format.instants.planned_replacement import PlannedReplacement
+from hoodie.format.instants.planned_replacement import ACCEPTED_LOSS, PlannedReplacement
 from hoodie.format.table.call_options import effective_options
 from hoodie.index import HBASE, index_of_view, stored_index
 from hoodie.index.record import StagedEntries

@@ -20,9 +20,8 @@ from hoodie.files.base_file import open_base_file
 from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.slices import BaseFile, FileSlice, LogFile, join_path
 from hoodie.format.filenames import BaseFileName, LogFileName, instant_of_data_file, name_of, parse_data_file
-from hoodie.format.instants.accepted_loss import ACCEPTED_LOSS
 from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
-from hoodie.format.instants.planned_replacement import PlannedReplacement
+from hoodie.format.instants.planned_replacement import ACCEPTED_LOSS, PlannedReplacement
 from hoodie.format.instants.replaced_files import FileGroup
 from hoodie.format.instants.service_metadata import RequestedReplaceMetadata
 from hoodie.storage import Store

@@ -19,7 +19,7 @@ from hoodie.files.staging.row_files import is_unowned_row_folder
 from hoodie.files.staging.staged import is_dead_stage_folder
 from hoodie.files.table_properties import BACKUP, PROPERTIES
 from hoodie.format.filenames import PARTITION_METADATA_NAME, BaseFileName, LogFileName, name_of, parse_data_file
-from hoodie.format.instants.accepted_loss import accepted_losses
+from hoodie.format.instants.planned_replacement import accepted_losses
 from hoodie.format.instants.replaced_files import FileGroup, found_by
 from hoodie.format.instants.service_metadata import CleanerPlan
 from hoodie.format.table.table_config import TableConfig

@@ -22,7 +22,7 @@ from hoodie.index.record.building.plan import pending_indexing
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import build_time, fills_a_partition, visible_instants, with_archived_logs
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.metadata.paths import METADATA_COMMITS, METADATA_FOLDER, METADATA_HOODIE_FOLDER, partition_folder
+from hoodie.metadata.paths import METADATA_COMMITS, METADATA_FOLDER, partition_folder
 from hoodie.metadata.services.compaction import missing_files
 from hoodie.metadata.slices import StoredFile, check_recorded_logs
 from hoodie.metadata.table import MetadataTable
@@ -115,7 +115,7 @@ def check_metadata_table(survey: Survey) -> MetadataState:
         timeline = folder.existing_timeline()
     except MetadataTableMissingError as error:
         return MetadataState((*problems, Problem(kinds.METADATA_MISSING, METADATA_FOLDER, found=str(error))))
-    for info in survey.directly_in(folder.layout.instant_folder(METADATA_HOODIE_FOLDER)):
+    for info in survey.directly_in(folder.layout.instant_folder()):
         instant = folder.layout.parse(info)
         if instant is not None and instant.is_completed and instant.action.writes_data and not info.size_bytes:
             problems.append(Problem(kinds.METADATA_DAMAGED, info.path, "commit metadata", "0 bytes"))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError
 from hoodie.services.clustering.plan import RowOrder
-from hoodie.storage import ScratchFolder, scratch_folder
+from hoodie.storage import scratch_folder, scratch_input, scratch_output
 
 Ranks = npt.NDArray[np.uint64]
 _KEY_BITS = 63
@@ -248,7 +248,7 @@ class RowSample:
 class _Spilled:
     """The rows of one sort on the local disk."""
 
-    def __init__(self, folder: ScratchFolder, order: RowOrder, limits: SortLimits) -> None:
+    def __init__(self, folder: str, order: RowOrder, limits: SortLimits) -> None:
         self._folder = folder
         self._order = order
         self._limits = limits
@@ -269,7 +269,7 @@ class _Spilled:
         """Write the rows to one file; return a sample of their sort columns, and the Arrow bytes of all rows."""
         sample, total_bytes = RowSample(self._limits.sample_rows), 0
         with (
-            self._folder.open_output(_WAITING) as sink,
+            scratch_output(f"{self._folder}/{_WAITING}") as sink,
             pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer,
         ):
             while (rows := held.pop(0) if held else next(rest, None)) is not None:
@@ -283,7 +283,7 @@ class _Spilled:
         with contextlib.ExitStack() as stack:
             writers = []
             for number in range(bounds.num_rows + 1):
-                sink = stack.enter_context(self._folder.open_output(f"range-{number}"))
+                sink = stack.enter_context(scratch_output(f"{self._folder}/range-{number}"))
                 writers.append(stack.enter_context(pa.ipc.new_stream(sink, schema, options=_OPTIONS)))
             for rows in self._read(_WAITING):
                 numbers = numbers_of(fitted.keys(rows), bounds)
@@ -308,6 +308,6 @@ class _Spilled:
             yield fitted.sort(pa.concat_tables(held).combine_chunks())
 
     def _read(self, name: str) -> Iterator[pa.Table]:
-        with self._folder.open_input(name) as source, pa.ipc.open_stream(source) as reader:
+        with scratch_input(f"{self._folder}/{name}") as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch])

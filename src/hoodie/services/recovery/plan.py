@@ -17,8 +17,8 @@ from hoodie.display import counted
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedError
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.format.filenames import instant_of_data_file, name_of, parse_data_file
-from hoodie.format.instants.accepted_loss import accepted_losses
 from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.planned_replacement import accepted_losses
 from hoodie.format.table.table_config import TableType
 from hoodie.index import index_of_view, obeys_index
 from hoodie.services.indexing.key_check import check_past_state

@@ -12,19 +12,20 @@ from contextlib import suppress
 from hoodie.config import concurrency
 from hoodie.errors import UnsupportedError
 from hoodie.storage import FileInfo, ask, forget_answers
+from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.locks.holder import Holder, HolderWatch
-from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.timeline.locks.provider import LockProvider, LockSite, Refusal
 from hoodie.timeline.owner import OWNER_BYTES_MAX, Owner
 
 NAME = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-FILE_NAME = "lock"
+PATH = f"{HOODIE_FOLDER}/lock"
 
 _RENEWALS_PER_LEASE = 6
 _TAKEOVER_PREFIX = "takeover-"
 _TAKEOVERS_DEEP_MAX = 8
 
 
-class FileSystemLock:
+class FileSystemLock(LockProvider):
     """One writer's access to `.hoodie/lock` (see `LockProvider`).
 
     `take` removes the lock of a writer that is certainly dead at once: its process on this machine ended, this machine
@@ -35,27 +36,22 @@ class FileSystemLock:
 
     def __init__(self, site: LockSite) -> None:
         folder = concurrency.LOCK_FILE_SYSTEM_PATH.get(site.options.settings)
-        if folder and _plain(folder) != _plain(site.store.uri(site.folder)):
+        if folder and _plain(folder) != _plain(site.store.uri(HOODIE_FOLDER)):
             raise UnsupportedError(
-                f"{concurrency.LOCK_FILE_SYSTEM_PATH.key}={folder}: expected {site.store.uri(site.folder)}, which is "
+                f"{concurrency.LOCK_FILE_SYSTEM_PATH.key}={folder}: expected {site.store.uri(HOODIE_FOLDER)}, which is "
                 "the default of the JVM; remove the option for all writers, or use another lock provider"
             )
         self._site = site
         self._store = site.store
-        self._path = f"{site.folder}/{FILE_NAME}"
+        self.place = self._store.uri(PATH)
         self._watch = HolderWatch(site.monotonic_ms)
         self.renew_seconds = site.options.lease_ms / _RENEWALS_PER_LEASE / 1000
 
-    @property
-    def place(self) -> str:
-        """Return the URI of the lock file."""
-        return self._store.uri(self._path)
-
     def take(self, owner: Owner) -> Refusal | None:
         """Make one attempt to create the file."""
-        if self._create(self._path, owner):
+        if self._create(PATH, owner):
             return None
-        holder = Holder.read(self._store, self._path)
+        holder = Holder.read(self._store, PATH)
         if holder is None:
             return Refusal(
                 ": expected a lock file or nothing, found a folder, a broken link, or a file that other writers create "
@@ -65,7 +61,7 @@ class FileSystemLock:
             )
         if holder.identity == owner.token:
             return None  # an object store's client created the file, lost the answer and tried again
-        if not self.may_remove(self._path, holder):
+        if not self.may_remove(PATH, holder):
             return self._refusal(holder)
         return None if self._take_over(owner, holder) else self._refusal(holder, is_free=True)
 
@@ -78,33 +74,28 @@ class FileSystemLock:
     def is_held(self, owner: Owner) -> bool:
         """Return whether the file names `owner`."""
         try:
-            found = Owner.read(self._store, self._path)
+            found = Owner.read(self._store, PATH)
         except FileNotFoundError:
             return False
         return found is not None and found.token == owner.token
 
     def ask(self) -> None:
-        """Send the request of the next `is_held`."""
-        ask(self._store, (f"range 0 {OWNER_BYTES_MAX + 1}", self._path))
+        ask(self._store, (f"range 0 {OWNER_BYTES_MAX + 1}", PATH))
 
     def forget(self) -> None:
-        """Forget the answers about the file."""
-        forget_answers(self._path)
+        forget_answers(PATH)
 
     def renew(self, owner: Owner) -> bool:
         """Renew the change time of the file if it names `owner`."""
-        return self._store.refresh(self._path, owner.to_bytes())
+        return self._store.refresh(PATH, owner.to_bytes())
 
     def give_back(self, owner: Owner) -> bool:
         """Delete the file if it names `owner`; return whether it did."""
         is_held = self.is_held(owner)
         if is_held:
             with suppress(Exception):
-                self._store.delete(self._path)
+                self._store.delete(PATH)
         return is_held
-
-    def abandon(self) -> None:
-        """Do nothing: the next writer sees that the holder was deleted."""
 
     def may_remove(self, path: str, holder: Holder) -> bool:
         """Return whether the writer of a lock or takeover file is dead, or has lost its right to it."""
@@ -139,17 +130,17 @@ class FileSystemLock:
         file of the dead holder is deleted, and the next attempt creates the file.
         """
         try:
-            _, version = self._store.read_version(self._path)
+            _, version = self._store.read_version(PATH)
         except UnsupportedError:
-            self._remove(self._path, holder)
+            self._remove(PATH, holder)
             return False
         except FileNotFoundError:
             return False
         # After the version was read: a token that left the file never returns.
-        current = Holder.read(self._store, self._path)
+        current = Holder.read(self._store, PATH)
         if current is None or current.identity != holder.identity:
             return False
-        return self._store.replace_version(self._path, owner.to_bytes(), version) is not None
+        return self._store.replace_version(PATH, owner.to_bytes(), version) is not None
 
     def _remove(self, path: str, holder: Holder, depth: int = 0) -> None:
         """Delete the file of a dead holder, but not the file of a contender that took over the lock just before.

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
 
-from hoodie.storage import FileInfo
 from hoodie.storage.paths import one_spelling
-from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.timeline.layout import HOODIE_FOLDER
+from hoodie.timeline.locks.provider import LockProvider, LockSite, Refusal
 from hoodie.timeline.owner import Owner, runs_here
 
 NAME = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
@@ -21,18 +20,15 @@ _HOLDERS: dict[str, tuple[int, str]] = {}
 _HOLDERS_LOCK = threading.Lock()
 
 
-class InProcessLock:
+class InProcessLock(LockProvider):
     """The lock of a table in this process (see `LockProvider`). A holder that was deleted counts as dead."""
-
-    renew_seconds = 0.0
 
     def __init__(self, site: LockSite) -> None:
         self.place = f"the in-process lock of {site.store.uri('')}"
         # Handles of one table may spell its path in different ways.
-        self._key = f"{one_spelling(site.store.uri(''))}/{site.folder}"
+        self._key = f"{one_spelling(site.store.uri(''))}/{HOODIE_FOLDER}"
 
     def take(self, owner: Owner) -> Refusal | None:
-        """Make one attempt to take the lock."""
         with _HOLDERS_LOCK:
             pid, token = _HOLDERS.get(self._key, (0, ""))
             if pid == os.getpid() and token != owner.token and runs_here(token):
@@ -40,30 +36,12 @@ class InProcessLock:
             _HOLDERS[self._key] = (os.getpid(), owner.token)
         return None
 
-    def clear(self, infos: Sequence[FileInfo]) -> None:
-        """Do nothing: the lock has no files."""
-
     def is_held(self, owner: Owner) -> bool:
-        """Return whether `owner` holds the lock."""
         return _HOLDERS.get(self._key) == (os.getpid(), owner.token)
 
-    def ask(self) -> None:
-        """Do nothing."""
-
-    def forget(self) -> None:
-        """Do nothing."""
-
-    def renew(self, owner: Owner) -> bool:
-        """Return whether `owner` holds the lock, which needs no renewal."""
-        return self.is_held(owner)
-
     def give_back(self, owner: Owner) -> bool:
-        """Release the lock."""
         with _HOLDERS_LOCK:
             is_held = self.is_held(owner)
             if is_held:
                 del _HOLDERS[self._key]
             return is_held
-
-    def abandon(self) -> None:
-        """Do nothing: the next writer sees that the holder was deleted."""

@@ -65,7 +65,7 @@ def _storage_based_holder(site: LockSite) -> str:
 
 
 def _file_system_holder(site: LockSite) -> str:
-    path = f"{site.folder}/{file_system.FILE_NAME}"
+    path = file_system.PATH
     holder = Holder.read(site.store, path)
     if holder is None or file_system.FileSystemLock(site).may_remove(path, holder):
         return ""
@@ -110,7 +110,7 @@ def found_locks(store: Store, options: LockOptions) -> list[FoundLock]:
 
 
 def _file_system(site: LockSite) -> FoundLock | None:
-    path = f"{site.folder}/{file_system.FILE_NAME}"
+    path = file_system.PATH
     holder = Holder.read(site.store, path)
     if holder is None:
         return None

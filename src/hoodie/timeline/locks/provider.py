@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from hoodie import config as options
 from hoodie.config import concurrency
@@ -80,14 +79,13 @@ class LockSite:
 
     store: Store
     options: LockOptions = field(default_factory=LockOptions)
-    folder: str = HOODIE_FOLDER
     now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     monotonic_ms: Callable[[], float] = field(default=lambda: time.monotonic() * 1000)
 
     @property
     def locks(self) -> str:
         """The folder of the files of locks."""
-        return f"{self.folder}/.locks"
+        return f"{HOODIE_FOLDER}/.locks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,42 +101,24 @@ class Refusal:
     is_free: bool = False
 
 
-class LockProvider(Protocol):
-    """One writer's access to a lock. An `Owner` is one holding; its token is never used again. Thread-safe."""
+class LockProvider:
+    """One writer's access to a lock. An `Owner` is one holding; its token is never used again. Thread-safe.
 
-    @property
-    def place(self) -> str:
-        """Where the lock is, for messages."""
-        ...
+    The methods without content here are for some locks only.
+    """
 
-    @property
-    def renew_seconds(self) -> float:
-        """Seconds between two calls of `renew`; 0 if the lock needs none."""
-        ...
+    place: str
+    """Where the lock is, for messages."""
+    renew_seconds: float = 0.0
+    """Seconds between two calls of `renew`; 0 if the lock needs none."""
 
     def take(self, owner: Owner) -> Refusal | None:
         """Make one attempt to take the lock without waiting; None if `owner` holds it now."""
-        ...
-
-    def clear(self, infos: Sequence[FileInfo]) -> None:
-        """Delete what earlier holders left among these files of the folder `.locks`. Called by the holder."""
-        ...
+        raise NotImplementedError
 
     def is_held(self, owner: Owner) -> bool:
         """Return whether `owner` holds the lock, from the newest state of the lock. Raises: StorageError."""
-        ...
-
-    def ask(self) -> None:
-        """Send the request of the next `is_held` ahead, if it is one of the table's store (`storage.ask`)."""
-        ...
-
-    def forget(self) -> None:
-        """Forget the answers to `ask` that were not taken: the next `is_held` reads the lock."""
-        ...
-
-    def renew(self, owner: Owner) -> bool:
-        """Prolong the holding; False if it was lost. A thread calls it."""
-        ...
+        raise NotImplementedError
 
     def give_back(self, owner: Owner) -> bool:
         """Release the lock, or leave the queue for it; does nothing to the lock of another.
@@ -146,8 +126,23 @@ class LockProvider(Protocol):
         It returns whether `owner` held the lock until now, from the newest state of the lock. A lock that cannot be
         released ends as a dead writer's lock. Raises: StorageError if the state cannot be read.
         """
-        ...
+        raise NotImplementedError
+
+    def renew(self, owner: Owner) -> bool:
+        """Prolong the holding, if the lock needs it; False if it was lost. A thread calls it."""
+        return self.is_held(owner)
+
+    def clear(self, infos: Sequence[FileInfo]) -> None:
+        """Delete what earlier holders left among these files of the folder `.locks`. Called by the holder."""
+
+    def ask(self) -> None:
+        """Send the request of the next `is_held` ahead, if it is one of the table's store (`storage.ask`)."""
+
+    def forget(self) -> None:
+        """Forget the answers to `ask` that were not taken: the next `is_held` reads the lock."""
 
     def abandon(self) -> None:
-        """End what this process keeps for the lock, without a call of the storage: its holder was deleted."""
-        ...
+        """End what this process keeps for the lock, without a call of the storage: its holder was deleted.
+
+        A lock for which this does nothing ends as a dead writer's lock.
+        """

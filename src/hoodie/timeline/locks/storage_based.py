@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from hoodie.config import concurrency
 from hoodie.errors import InvalidConfigError
-from hoodie.storage import FileInfo, FileVersion
-from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.storage import FileVersion
+from hoodie.timeline.locks.provider import LockProvider, LockSite, Refusal
 from hoodie.timeline.owner import Owner, fields_of
 
 NAME = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
@@ -64,8 +63,8 @@ class LockFile:
         return f"the writer {self.owner} until {until}"
 
 
-class StorageBasedLock:
-    """One writer's access to `.hoodie/.locks/table_lock.json` (see `LockProvider`).
+class StorageBasedLock(LockProvider):
+    """One writer's access to `.hoodie/.locks/table_lock.json` (see `LockProvider`). The file stays for ever.
 
     Raises: InvalidConfigError if the options contradict each other, as for the JVM.
     """
@@ -74,6 +73,7 @@ class StorageBasedLock:
         self._site = site
         self._store = site.store
         self._path = f"{site.locks}/{FILE_NAME}"
+        self.place = self._store.uri(self._path)
         settings = site.options.settings
         self._validity_ms = concurrency.LOCK_STORAGE_VALIDITY_SECONDS.get(settings) * 1000
         self.renew_seconds = float(concurrency.LOCK_STORAGE_RENEW_SECONDS.get(settings))
@@ -87,11 +87,6 @@ class StorageBasedLock:
         self._mutex = threading.Lock()
         self._held: tuple[LockFile, FileVersion] | None = None
 
-    @property
-    def place(self) -> str:
-        """Return the URI of the lock file."""
-        return self._store.uri(self._path)
-
     def take(self, owner: Owner) -> Refusal | None:
         """Make one attempt to take the lock: a read, and a put that fails if the file changed meanwhile."""
         seen = self._read()
@@ -99,7 +94,8 @@ class StorageBasedLock:
             data, version = seen
             found = LockFile.parse(data)
             if found is None:
-                return self._no_lock_file(data)
+                what = f": expected JSON with expired, validUntil and owner, found {len(data)} other bytes"
+                return Refusal(what, "If no writer runs, delete the file")
             if found.owner == _name(owner) and not found.is_released:
                 self._held = (found, version)  # the answer to the put was lost, and the client tried again
                 return None
@@ -112,9 +108,6 @@ class StorageBasedLock:
         self._held = (wanted, written)
         return None
 
-    def clear(self, infos: Sequence[FileInfo]) -> None:
-        """Do nothing: the lock file stays for ever."""
-
     def is_held(self, owner: Owner) -> bool:
         """Return whether the file names `owner`. An expired lock is renewed first, unless another writer took it."""
         with self._mutex:
@@ -122,12 +115,6 @@ class StorageBasedLock:
             if found is None:
                 return False
             return found.is_valid(self._site.now_ms() + _DRIFT_MS) or self._prolong(owner)
-
-    def ask(self) -> None:
-        """Do nothing."""
-
-    def forget(self) -> None:
-        """Do nothing."""
 
     def renew(self, owner: Owner) -> bool:
         """Prolong the validity; False if another writer took the lock."""
@@ -148,9 +135,6 @@ class StorageBasedLock:
                 if self._store.replace_version(self._path, replace(found, is_released=True).to_bytes(), version):
                     break
         return is_held
-
-    def abandon(self) -> None:
-        """Do nothing: the lock ends with its validity."""
 
     def _prolong(self, owner: Owner) -> bool:
         for _ in range(2):  # the second time after an answer that was lost
@@ -186,12 +170,6 @@ class StorageBasedLock:
             f" is held by {found}",
             f"If that writer is dead, its lock ends in {seconds} s: set {concurrency.LOCK_WAIT_MS.key} above that; or, "
             "if you are certain that it does not run any more, delete the file",
-        )
-
-    def _no_lock_file(self, data: bytes) -> Refusal:
-        return Refusal(
-            f": expected JSON with expired, validUntil and owner, found {len(data)} other bytes",
-            "If no writer runs, delete the file",
         )
 
 

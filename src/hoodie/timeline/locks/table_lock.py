@@ -11,11 +11,9 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
 
 from hoodie.errors import CommitConflictError, LockTimeoutError
 from hoodie.storage import FileInfo, Store, ask, forget_answers, later, settle
-from hoodie.timeline.layout import HOODIE_FOLDER
 from hoodie.timeline.locks import storage_based
 from hoodie.timeline.locks.holder import LOOK_EVERY_MS_MAX
 from hoodie.timeline.locks.inspection import check_other_locks, is_storage_based
@@ -40,7 +38,6 @@ class TableLock:
         wanted: LockOptions | None = None,
         *,
         ahead: Sequence[tuple[str, str]] = (),
-        folder: str = HOODIE_FOLDER,
         now_ms: Callable[[], int] | None = None,
         monotonic_ms: Callable[[], float] | None = None,
         sleep_seconds: Callable[[float], object] = time.sleep,
@@ -54,7 +51,6 @@ class TableLock:
         self._site = LockSite(
             store=store,
             options=wanted or LockOptions(),
-            folder=folder,
             now_ms=now_ms or (lambda: time.time_ns() // 1_000_000),
             monotonic_ms=monotonic_ms or (lambda: time.monotonic() * 1000),
         )
@@ -211,9 +207,7 @@ class TableLock:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # The work under the lock is done, or its error is the one to see. A lock that was not released ends as the lock
         # of a dead writer. After an error here, no caller would own what was begun under the lock.
         owner, self._owner = self._owner, None

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from hoodie.config import concurrency
 from hoodie.errors import InvalidConfigError, LockTimeoutError, StorageError
 from hoodie.format.hashes.xxhash import hash_id
-from hoodie.storage import FileInfo
-from hoodie.timeline.locks.provider import LockSite, Refusal
+from hoodie.timeline.locks.provider import LockProvider, LockSite, Refusal
 from hoodie.timeline.owner import Owner
 
 if TYPE_CHECKING:
@@ -77,13 +76,13 @@ def _check_port(hosts: str, port: int) -> None:
         )
 
 
-class ZooKeeperLock:
+class ZooKeeperLock(LockProvider):
     """One writer's place in the queue of a lock node, with a session of its own (see `LockProvider`).
+
+    ZooKeeper deletes the nodes of dead writers, and the client keeps its session alive by itself.
 
     Raises: InvalidConfigError if an option or the client library is missing.
     """
-
-    renew_seconds = 0.0
 
     def __init__(self, site: LockSite) -> None:
         try:
@@ -91,15 +90,11 @@ class ZooKeeperLock:
         except ImportError as error:
             raise InvalidConfigError("ZooKeeper requires a client library: pip install 'hoodie[zookeeper]'") from error
         self._node = LockNode.of(site)
+        self.place = f"zookeeper://{self._node.hosts}{self._node.path}"
         self._session_seconds = concurrency.LOCK_ZOOKEEPER_SESSION_MS.get(site.options.settings) / 1000
         self._connect_seconds_max = concurrency.LOCK_ZOOKEEPER_CONNECT_MS.get(site.options.settings) / 1000
         self._client: KazooClient | None = None
         self._mine = ""
-
-    @property
-    def place(self) -> str:
-        """Return the URI of the lock node."""
-        return f"zookeeper://{self._node.hosts}{self._node.path}"
 
     def take(self, owner: Owner) -> Refusal | None:
         """Join the queue at the first call, and look who is first in it."""
@@ -109,9 +104,6 @@ class ZooKeeperLock:
             if nodes and nodes[0] == self._mine:
                 return None
             return self._refusal(client, nodes)
-
-    def clear(self, infos: Sequence[FileInfo]) -> None:
-        """Do nothing: ZooKeeper deletes the nodes of dead writers."""
 
     def is_held(self, owner: Owner) -> bool:
         """Return whether the node of this writer still exists, by the newest state of the leader."""
@@ -128,16 +120,6 @@ class ZooKeeperLock:
             session = client.client_id
             return found is not None and session is not None and bool(found.ephemeralOwner == session[0])
         return False
-
-    def ask(self) -> None:
-        """Do nothing."""
-
-    def forget(self) -> None:
-        """Do nothing."""
-
-    def renew(self, owner: Owner) -> bool:
-        """Return whether the lock is held; the client keeps its session alive by itself."""
-        return self.is_held(owner)
 
     def give_back(self, owner: Owner) -> bool:
         """Delete the node and end the session, with which the node ends in any case."""

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, HoodieError, UnsupportedError
 from hoodie.format.avro.file import MAGIC, RecordSchema, is_avro_file, parse_record, record_to_bytes
-from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
+from hoodie.format.avro.rows import decode_rows, encode_rows
 from hoodie.format.avro.rows.layout import row_layout
 from hoodie.format.avro.safe_schema import LEVELS_MAX, bare_schema, parse_schema
+from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.metadata_table.metadata_record import decode_record
 from hoodie.format.varint import zigzag_to_bytes
@@ -179,7 +180,7 @@ def test_schemas_beyond_the_limits_are_refused_wherever_they_are_decoded(case: s
         lambda: parse_record(_container(text, b"\x80\x80\x80\x80\x40\0"), path="c"),
         lambda: CommitMetadata.parse(_container(text, b"\x80\x80\x80\x80\x40\0"), path="c"),
         lambda: decode_record(b"\x80\x80\x80\x80\x40\0", schema_json=text, path="c"),
-        lambda: arrow_schema(text),
+        lambda: avro_to_arrow(text),
         lambda: row_layout(text),
     ):
         with pytest.raises(UnsupportedError, match=reason):
@@ -195,7 +196,7 @@ def test_text_that_is_no_schema_is_corrupt(case: str) -> None:
     with pytest.raises(CorruptFileError):
         decode_record(b"\0", schema_json=text, path="x")
     with pytest.raises(HoodieError):
-        arrow_schema(text)
+        avro_to_arrow(text)
 
 
 def test_a_commit_of_a_few_bytes_does_not_fill_the_memory() -> None:
@@ -218,7 +219,7 @@ def test_a_count_beyond_the_data_is_corrupt() -> None:
 
 def test_the_deepest_schema_is_decoded() -> None:
     text = json.dumps(_record("string", _nested(LEVELS_MAX - 2)))
-    schema = arrow_schema(text)
+    schema = avro_to_arrow(text)
     value: Any = 7
     for _ in range(LEVELS_MAX - 2):
         value = {"f0": value}
@@ -255,12 +256,12 @@ def test_a_bare_schema_has_full_names_and_nothing_but_types() -> None:
 def test_decimals_that_arrow_has_not_are_refused(precision: object, scale: object, message: str) -> None:
     avro = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
     with pytest.raises(UnsupportedError, match=message):
-        arrow_schema(json.dumps(_record(avro)))
+        avro_to_arrow(json.dumps(_record(avro)))
 
 
 def test_a_namespace_of_null_is_none() -> None:
     """Java's Avro accepts it."""
     text = json.dumps(_record({**_record("long", name="inner"), "namespace": None}) | {"namespace": None})
     assert parse_schema(text, path="x")["namespace"] is None
-    assert arrow_schema(text).field("f0").type == pa.struct([pa.field("f0", pa.int64(), nullable=False)])
+    assert avro_to_arrow(text).field("f0").type == pa.struct([pa.field("f0", pa.int64(), nullable=False)])
     assert row_layout(text) is not None

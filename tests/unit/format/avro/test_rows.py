@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaMismatchError, UnsupportedError
-from hoodie.format.avro.rows import arrow_schema, decode_rows, encode_rows
+from hoodie.format.avro.rows import decode_rows, encode_rows
+from hoodie.format.avro.schema import avro_to_arrow
 from tests.support.odd_types import text_of_bytes
 from tests.support.seeds import examples
 from tests.unit.format.avro.avro_types import tables
@@ -62,7 +63,7 @@ def test_rows_of_any_schema_are_read_as_fastavro_wrote_them(table: tuple[dict[st
     schema, rows = table
     found = decoded(schema, fastavro_bytes(schema, rows))
     found.validate(full=True)
-    assert found.schema.equals(arrow_schema(json.dumps(schema)))
+    assert found.schema.equals(avro_to_arrow(json.dumps(schema)))
     assert found.to_pylist(maps_as_pydicts="strict") == rows
 
 
@@ -177,7 +178,7 @@ def test_framed_rows_say_their_length_and_no_rows_are_none() -> None:
     (found,) = encode_rows(decoded(schema, values), json.dumps(schema), framed=True)
     assert found.to_pylist() == [len(value).to_bytes(4, "big") + value for value in values]
     mapped = record("string", {"type": "map", "values": "long"})
-    assert decoded(mapped, []).schema.equals(arrow_schema(json.dumps(mapped)))
+    assert decoded(mapped, []).schema.equals(avro_to_arrow(json.dumps(mapped)))
     assert encoded(mapped, decoded(mapped, [])) == []
 
 
@@ -197,7 +198,7 @@ def test_unions_of_numbers_become_the_wider_one() -> None:
     assert one_column(["null", "int", "long"], values) == [1, 2, None, 2**32]
     assert one_column(["double", "float"], [b"\x02\0\0\xc0\x3f", b"\0" + bytes(6) + b"\xf8\x3f"]) == [1.5, 1.5]
     schema = record(["float", "null", "double"], ["long", "int"])
-    rows = pa.table({"f0": pa.array([1.5, None]), "f1": pa.array([5, 7])}, schema=arrow_schema(json.dumps(schema)))
+    rows = pa.table({"f0": pa.array([1.5, None]), "f1": pa.array([5, 7])}, schema=avro_to_arrow(json.dumps(schema)))
     assert encoded(schema, rows) == [b"\x04" + bytes(6) + b"\xf8\x3f\0\x0a", b"\x02\0\x0e"]
 
 
@@ -253,7 +254,7 @@ def test_null_where_none_may_be_is_refused() -> None:
         (["int"], None),
     ):
         schema = record(kind)
-        rows = pa.table({"f0": pa.array([value], arrow_schema(json.dumps(schema)).field(0).type)})
+        rows = pa.table({"f0": pa.array([value], avro_to_arrow(json.dumps(schema)).field(0).type)})
         with pytest.raises(SchemaMismatchError, match="f0"):
             encoded(schema, rows)
     unknown = record({"type": "enum", "name": "e", "symbols": ["A"]})

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFileError
 from hoodie.format.hfile import Compression, HFileReader, compression, hfile_to_bytes
 from hoodie.format.hfile.block import DATA, INDEX, Block, ChecksumType, block_to_bytes, checksums, read_block
-from hoodie.format.hfile.compression import gunzip, gzip_member
+from hoodie.format.hfile.compression import gunzip, gzip_bytes, with_comment
 from hoodie.format.hfile.index import IndexEntry
 from hoodie.format.hfile.trailer import TRAILER_BYTES
 from hoodie.format.hfile.wire import Cursor
@@ -221,7 +221,7 @@ WRONG_MEMBERS = [
 
 def test_both_libraries_read_each_other_and_refuse_what_is_no_member(monkeypatch: pytest.MonkeyPatch) -> None:
     def member() -> bytes:
-        return gzip_member(PAYLOAD, length_before=33, chunk_bytes=16 * 1024, checksum_bytes=4)
+        return with_comment(gzip_bytes(PAYLOAD), 3)
 
     def unpacked(stored: bytes) -> bytes:
         return bytes(gunzip(memoryview(stored), len(PAYLOAD), path="f", offset=0))

@@ -158,15 +158,15 @@ def test_millisecond_timestamps_have_their_own_logical_types() -> None:
 )
 def test_types_that_other_writers_store(avro: Any, expected: pa.DataType) -> None:
     record = {"type": "record", "name": "r", "fields": [{"name": "a", "type": avro}]}
-    assert avro_to_arrow(record) == pa.schema([pa.field("a", expected, nullable=False)])
+    assert avro_to_arrow(json.dumps(record)) == pa.schema([pa.field("a", expected, nullable=False)])
     record = {"type": "record", "name": "r", "fields": [{"name": "a", "type": ["null", avro]}]}
     if not isinstance(avro, list):
-        assert avro_to_arrow(record) == pa.schema([pa.field("a", expected)])
+        assert avro_to_arrow(json.dumps(record)) == pa.schema([pa.field("a", expected)])
 
 
 def test_null_may_stand_last_in_a_union() -> None:
     record = {"type": "record", "name": "r", "fields": [{"name": "a", "type": ["string", "null"], "default": "x"}]}
-    assert avro_to_arrow(record) == pa.schema([pa.field("a", pa.string())])
+    assert avro_to_arrow(json.dumps(record)) == pa.schema([pa.field("a", pa.string())])
 
 
 def test_named_types_are_found_by_short_and_by_full_name() -> None:
@@ -176,10 +176,10 @@ def test_named_types_are_found_by_short_and_by_full_name() -> None:
         {"name": "b", "type": "n.s.p"},
         {"name": "c", "type": ["null", "n.s.p"]},
     ]
-    schema = avro_to_arrow({"type": "record", "name": "r", "namespace": "n.s", "fields": fields})
+    schema = avro_to_arrow(json.dumps({"type": "record", "name": "r", "namespace": "n.s", "fields": fields}))
     assert schema.field("a").type == schema.field("b").type == schema.field("c").type
     fields[1] = {"name": "b", "type": "p"}
-    assert avro_to_arrow({"type": "record", "name": "r", "namespace": "n.s", "fields": fields}) == schema
+    assert avro_to_arrow(json.dumps({"type": "record", "name": "r", "namespace": "n.s", "fields": fields})) == schema
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_named_types_are_found_by_short_and_by_full_name() -> None:
 )
 def test_types_without_a_place_are_refused_by_name(avro: Any, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message) as error:
-        avro_to_arrow({"type": "record", "name": "top", "fields": [{"name": "the_column", "type": avro}]})
+        avro_to_arrow(json.dumps({"type": "record", "name": "top", "fields": [{"name": "the_column", "type": avro}]}))
     assert "the_column" in str(error.value)
 
 

@@ -36,7 +36,6 @@ def test_a_v9_table_of_the_reference(golden_tables: Path) -> None:
         "table_type": TableType.COPY_ON_WRITE,
         "version": TableVersion.NINE,
         "initial_version": TableVersion.NINE,
-        "layout_version": 2,
         "record_key_fields": ("uuid",),
         "partition_fields": ("city",),
         "partition_field_types": (),

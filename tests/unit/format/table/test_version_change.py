@@ -99,7 +99,7 @@ def test_a_merger_without_a_payload_class() -> None:
 
 def test_the_layout_of_the_timeline() -> None:
     nine = moved(table(SIX), NINE)
-    assert (nine.version, nine.layout_version, nine.timeline_path, nine.history_path) == (
+    assert (nine.version, nine.version.layout_version, nine.timeline_path, nine.history_path) == (
         NINE,
         2,
         "timeline",

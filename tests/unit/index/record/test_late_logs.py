@@ -14,7 +14,6 @@ from hoodie.format.filenames import LogFileName
 from hoodie.index.record import EntryStage, EntryWriter, write_entries
 from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.table import Table
 from hoodie.timeline import archive_instants
 from tests.support.index_check import check_index
@@ -67,7 +66,7 @@ def test_nobody_believes_them_when_the_timeline_begins_later(table: Table) -> No
     view = table.view()
     folder = MetadataFolder(view.store, view.config)
     older = folder.timeline().instants[:-1]
-    archive_instants(view.store, folder.layout, older, folder=METADATA_HOODIE_FOLDER)
+    archive_instants(view.store, folder.layout, older)
     reopened = Table(view.store)
     start = folder.timeline().start
     assert start is not None

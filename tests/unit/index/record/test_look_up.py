@@ -22,6 +22,7 @@ from hoodie.metadata import slices
 from hoodie.metadata.delta_commit import base_file_to_bytes
 from hoodie.metadata.instants import visible_instants
 from hoodie.metadata.kinds.record_index import RecordIndexKind
+from hoodie.metadata.paths import metadata_layout
 from hoodie.metadata.slice_content import RowBlock, SliceContent
 from hoodie.metadata.slices import SliceReader
 from hoodie.storage import LocalStore
@@ -79,7 +80,7 @@ def test_the_newest_entry_counts(
 def test_every_key_of_the_jvms_tables_is_found_in_its_bucket(golden_tables: Path, name: str) -> None:
     store = LocalStore(golden_tables / name)
     view = TableView.load(TableState(store))
-    metadata_timeline = load_timeline(store, view.layout, folder=".hoodie/metadata/.hoodie")
+    metadata_timeline = load_timeline(store, metadata_layout(view.config))
     buckets = SliceReader(store).read(RecordIndexKind(), visible_instants(metadata_timeline, view.timeline))
     assert len(buckets) == 10
     groups = {(found.partition_path, found.file_id) for found in list_slices(view)}

@@ -1,4 +1,4 @@
-"""Kinds of metadata partitions are found by name or by prefix, and each of them makes its rows of a commit."""
+"""Kinds of metadata partitions are found by name, and each of them makes its rows of a commit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.metadata_limits import DELTA_COMMITS_MAX
 
 @dataclass(frozen=True, slots=True)
 class NameIndexKind(PartitionKind):
-    """A kind of which a table has several partitions: key = file name, for the names with one ending."""
+    """A kind with the key = file name, for the names with one ending."""
 
     name: str
     file_id_prefix = "name-index-"
@@ -54,7 +54,8 @@ class NameIndexKind(PartitionKind):
         return pa.array(found, pa.string()), pa.array([b"here"] * len(found), pa.binary())
 
 
-REGISTRY = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(),), prefixed={"name_index_": NameIndexKind})
+PARQUET, LOG = NameIndexKind("name_index_parquet"), NameIndexKind("name_index_log")
+REGISTRY = KindRegistry(required=(FilesKind(),), named=(RecordIndexKind(), PARQUET, LOG))
 
 
 def keys_of(table: FakeTable, kind: PartitionKind) -> set[str]:
@@ -63,23 +64,14 @@ def keys_of(table: FakeTable, kind: PartitionKind) -> set[str]:
     return {key for content in contents for key in kind.compact(content, file_name="x")[0].to_pylist()}
 
 
-def test_kinds_are_found_by_their_exact_name_or_by_prefix() -> None:
+def test_kinds_are_found_by_their_exact_name() -> None:
     assert KINDS.find("files") == FilesKind()
     assert KINDS.find("record_index") == RecordIndexKind()
     assert [KINDS.find(name) for name in ("record_index_2", "file", "name_index_log")] == [None] * 3
     assert {kind.name for kind in KINDS.required} == {"files"}
-    assert REGISTRY.find("name_index_parquet") == NameIndexKind("name_index_parquet")
-    assert REGISTRY.find("name_index_log") == NameIndexKind("name_index_log")
+    assert REGISTRY.find("name_index_parquet") == PARQUET
+    assert REGISTRY.find("name_index_log") == LOG
     assert REGISTRY.find("name_index_") is None
-
-
-def test_the_longest_prefix_counts() -> None:
-    def other(name: str) -> PartitionKind:
-        return NameIndexKind(name.upper())
-
-    registry = KindRegistry(required=(), prefixed={"name_": other, "name_index_": NameIndexKind})
-    assert registry.find("name_index_log") == NameIndexKind("name_index_log")
-    assert registry.find("name_a") == NameIndexKind("NAME_A")
 
 
 def test_unknown_partitions_are_left_out_or_refused() -> None:
@@ -98,7 +90,7 @@ def test_kinds_go_to_tasks(kind: PartitionKind) -> None:
 
 def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) -> None:
     ours = MetadataTable(table.store, table.config, kinds=REGISTRY)
-    kinds = [NameIndexKind("name_index_parquet"), NameIndexKind("name_index_log")]
+    kinds = [PARQUET, LOG]
     for kind in kinds:
         ours.add_partitions((kind,), table.locked)
     update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,name_index_log,name_index_parquet"})
@@ -123,16 +115,6 @@ def test_the_metadata_table_asks_every_kind_of_its_partitions(table: FakeTable) 
     assert keys_of(table, kinds[0]) == at_first
 
 
-def test_the_caller_may_have_made_the_rows(table: FakeTable) -> None:
-    ours, kind = table.metadata_table(), RecordIndexKind()
-    ours.add_partitions((kind,), table.locked)
-    update_table_config(table.store, {keys.METADATA_PARTITIONS: "files,record_index"})
-    row = pa.array(["key"]), pa.array([b"location"], pa.binary()), pa.array([], pa.string())
-    delta = FileGroupDelta("record_index", file_id_of(kind.file_id_prefix, 3), *row)
-    table.change(ours, MetadataChanges(deltas=(delta,)))
-    assert keys_of(table, kind) == {"key"}
-
-
 def test_log_files_of_a_partition_that_is_gone_stop_a_commit(table: FakeTable) -> None:
     before = table.metadata_timeline
     stat = WriteStat(file_id="record-index-0000-0", path="record_index/x", partition_path="record_index")
@@ -144,7 +126,7 @@ def test_log_files_of_a_partition_that_is_gone_stop_a_commit(table: FakeTable) -
 
 def test_a_partition_that_is_added_again_begins_anew(table: FakeTable) -> None:
     ours = MetadataTable(table.store, table.config, kinds=REGISTRY)
-    kind = NameIndexKind("name_index_log")
+    kind = LOG
     table.store.create(f"{partition_folder(kind.name)}/leftover", datetime.now(UTC).isoformat().encode())
     for _ in range(2):
         ours.add_partitions((kind,), table.locked)

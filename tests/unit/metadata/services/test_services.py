@@ -37,12 +37,15 @@ def context_of(table: FakeTable, limits: ServiceLimits = SMALL) -> ServiceContex
     return ServiceContext(
         folder=folder,
         kinds={"files": FilesKind()},
-        clock=table.clock,
-        create_last=table.store.create,
-        data_timeline=table.timeline,
+        table=table.locked,
         metadata_timeline=folder.timeline(),
         limits=limits,
     )
+
+
+def beside(context: ServiceContext, timeline: Timeline) -> ServiceContext:
+    """The same context with another timeline of the data table."""
+    return replace(context, table=replace(context.table, timeline=timeline))
 
 
 def change(table: FakeTable, ours: MetadataTable, count: int = 1) -> None:
@@ -124,10 +127,10 @@ def test_files_of_pending_instants_stay() -> None:
 def test_what_is_pending_is_not_passed(table: FakeTable) -> None:
     context = context_of(table)
     full = timeline_of(*(f"d{number}-{number}5" for number in range(10, 20)))
-    done = replace(context, metadata_timeline=full, data_timeline=Timeline())
-    beside = replace(done, data_timeline=timeline_of("d13"))
+    done = beside(replace(context, metadata_timeline=full), Timeline())
+    waiting = beside(done, timeline_of("d13"))
     few = replace(done, metadata_timeline=timeline_of("d10-11", "d12-13", "d14-15"))
-    found = [earliest_to_retain(case) for case in (done, beside, few)]
+    found = [earliest_to_retain(case) for case in (done, waiting, few)]
     assert [instant and instant.requested_time for instant in found] == ["17", "12", None]
 
 
@@ -225,7 +228,7 @@ def test_files_that_nobody_committed_go_before_they_would_be_believed(table: Fak
 def planned(table: FakeTable) -> ServiceContext:
     """Thirty commits, every fifth of them a compaction."""
     commits = timeline_of(*(f"{'c' if number % 5 == 4 else 'd'}{number}-{number}5" for number in range(10, 40)))
-    return replace(context_of(table), metadata_timeline=commits, data_timeline=Timeline())
+    return beside(replace(context_of(table), metadata_timeline=commits), Timeline())
 
 
 def archived_of(context: ServiceContext, used: set[str]) -> list[str]:
@@ -244,10 +247,10 @@ def test_nothing_is_archived_before_a_savepoint(planned: ServiceContext) -> None
         for time in ("10", "15")
     )
     assert archived_of(planned, set()) == [str(number) for number in range(10, 34)]
-    assert archived_of(replace(planned, data_timeline=Timeline.of([later])), {"12"}) == ["10", "11", "13", "14"]
+    assert archived_of(beside(planned, Timeline.of([later])), {"12"}) == ["10", "11", "13", "14"]
     clean = Instant(requested_time="395", action=Action.CLEAN, state=State.COMPLETED, completion_time="396")
     due = replace(planned, metadata_timeline=Timeline.of([*planned.metadata_timeline, clean]))
-    assert not archive_if_due(replace(due, data_timeline=Timeline.of([first])))
+    assert not archive_if_due(beside(due, Timeline.of([first])))
 
 
 def test_nothing_is_archived_before_two_compactions_or_without_a_clean(table: FakeTable) -> None:
@@ -333,7 +336,8 @@ def test_compaction_runs_on_the_engine_for_its_size_whose_workers_open_their_own
     change(table, ours, SMALL.delta_commits_to_compact)
     before = ours.listing(table.timeline)
     logs_bytes = sum(info.size_bytes for info in table.store.list(FOLDER) if ".log." in info.name)
-    context = replace(context_of(table), engine_for=engine_for)
+    context = context_of(table)
+    context = replace(context, table=replace(context.table, engine_for=engine_for))
     assert not compact_if_due(replace(context, unfinished=frozenset({"files"})))
     assert compact_if_due(context)
     assert len(of(table.metadata_timeline, Action.COMMIT)) == 1

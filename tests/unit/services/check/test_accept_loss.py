@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InvalidConfigError
-from hoodie.format.instants.accepted_loss import ACCEPTED_LOSS
+from hoodie.format.instants.planned_replacement import ACCEPTED_LOSS
 from hoodie.table import Table
 from tests.support.index_check import check_index
 from tests.support.refusals import refused

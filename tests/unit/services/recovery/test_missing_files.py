@@ -12,7 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.format.filenames import LogFileName, instant_of_data_file, name_of
-from hoodie.format.instants.accepted_loss import ACCEPTED_LOSS
+from hoodie.format.instants.planned_replacement import ACCEPTED_LOSS
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.deaths import die

@@ -4,6 +4,5 @@ from __future__ import annotations
 
 from hoodie.format.avro.rows.decode import decode_rows
 from hoodie.format.avro.rows.encode import encode_rows
-from hoodie.format.avro.rows.layout import arrow_schema
 
-__all__ = ["arrow_schema", "decode_rows", "encode_rows"]
+__all__ = ["decode_rows", "encode_rows"]

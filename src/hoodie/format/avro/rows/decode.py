@@ -5,7 +5,7 @@ Avro 1.11 specification, "Binary encoding".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro.rows.cursor import Cursor, Int64Array, Source
-from hoodie.format.avro.rows.layout import Kind, Layout, arrow_schema, row_layout
-from hoodie.format.schema.arrow_types import blanks
+from hoodie.format.avro.rows.layout import Kind, Layout, row_layout
+from hoodie.format.avro.schema import avro_to_arrow
+from hoodie.format.schema.arrow_types import blanks, pieces_of
 
 _GROUP_BYTES = 4 * 1024 * 1024
 _GROUP_ROWS = 16 * 1024
@@ -44,7 +45,7 @@ def decode_rows(
         CorruptFileError: the bytes are not rows of the schema, for any reason.
         UnsupportedError: the schema has a type that no table has.
     """
-    schema, layout = arrow_schema(avro_schema), row_layout(avro_schema)
+    schema, layout = avro_to_arrow(avro_schema), row_layout(avro_schema)
     known = None if columns is None else set(columns)
     wanted = [known is None or name in known for name in schema.names]
     chosen = pa.schema([field for field, is_wanted in zip(schema, wanted, strict=True) if is_wanted])
@@ -119,23 +120,9 @@ def _numbers(values: np.ndarray[Any, Any], kind: pa.DataType, length: int | None
 
 
 def _bytes(layout: Layout, cursor: Cursor) -> pa.Array:
-    pieces = _pieces(cursor.source, *cursor.skip_piece())
+    starts, lengths = cursor.skip_piece()
+    pieces = pieces_of(cursor.source.data, starts, starts + lengths)
     return pieces if layout.arrow == pa.binary() else pieces.cast(layout.arrow)
-
-
-def _pieces(source: Source, starts: Int64Array, lengths: Int64Array) -> pa.Array:
-    """Return pieces of the buffer as a column.
-
-    A first column has the pieces and the gaps between them as values; the result is every second value.
-    """
-    if not len(starts):
-        return pa.array([], pa.binary())
-    bounds = np.empty(2 * len(starts), np.int32)
-    bounds[0::2] = starts
-    bounds[1::2] = starts + lengths
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(source.data)]
-    pieces = pa.BinaryArray.from_buffers(pa.binary(), len(bounds) - 1, buffers)
-    return pieces.take(pa.array(np.arange(0, len(bounds), 2, dtype=np.int32)))
 
 
 def _fixed(layout: Layout, cursor: Cursor) -> pa.Array:
@@ -148,10 +135,10 @@ def _fixed(layout: Layout, cursor: Cursor) -> pa.Array:
 
 def _enum(layout: Layout, cursor: Cursor) -> pa.Array:
     found = cursor.read_varints()
-    unknown = (found < 0) | (found >= len(layout.names))
+    unknown = (found < 0) | (found >= len(layout.symbols))
     if unknown.any():
         cursor.fail("an enum has no symbol with this number", unknown)
-    return pa.array(layout.names, pa.string()).take(pa.array(found))
+    return pa.array(layout.symbols, pa.string()).take(pa.array(found))
 
 
 def _decimal_bytes(layout: Layout, cursor: Cursor) -> pa.Array:
@@ -197,25 +184,37 @@ def _record(layout: Layout, cursor: Cursor) -> pa.Array:
 
 
 def _union(layout: Layout, cursor: Cursor) -> pa.Array:
-    tags = cursor.read_bytes()
-    null_tag = 2 * layout.null_number if layout.null_number >= 0 else None
     parts: list[pa.Array] = []
     places: list[Int64Array] = []
-    known = tags == null_tag if null_tag is not None else np.zeros(len(tags), np.bool_)
+    for child, part, rows in _branches(layout, cursor):
+        values = decode(child, part)
+        if rows is None:
+            return values
+        parts.append(values)
+        places.append(rows)
+    return spread(parts, places, len(cursor), layout.arrow)
+
+
+def _branches(layout: Layout, cursor: Cursor) -> Iterator[tuple[Layout, Cursor, Int64Array | None]]:
+    """Yield each branch of a union that rows have, their cursor, and these rows; None for all rows.
+
+    The caller moves the cursor to the end of the values. A branch of null has none.
+    """
+    tags = cursor.read_bytes()
+    known = tags == 2 * layout.null_number if layout.null_number >= 0 else np.zeros(len(tags), np.bool_)
     for number, child in zip(layout.numbers, layout.children, strict=True):
         is_here = tags == 2 * number
         if is_here.all():
-            return decode(child, cursor)
+            yield child, cursor, None
+            return
         if is_here.any():
             rows = np.flatnonzero(is_here)
             part = cursor.take(rows)
-            parts.append(decode(child, part))
-            places.append(rows)
+            yield child, part, rows
             cursor.put(rows, part)
             known |= is_here
     if not known.all():
         cursor.fail("a union has no branch with this number", ~known)
-    return spread(parts, places, len(tags), layout.arrow)
 
 
 def _array(layout: Layout, cursor: Cursor) -> pa.Array:
@@ -271,29 +270,12 @@ def _skip_value(layout: Layout, cursor: Cursor) -> None:
         for child in layout.children:
             _skip_value(child, cursor)
     elif layout.kind is Kind.UNION:
-        _skip_union(layout, cursor)
+        for child, part, _ in _branches(layout, cursor):
+            _skip_value(child, part)
     elif layout.kind in (Kind.ARRAY, Kind.MAP):
         _item_places(layout.children[0], cursor)
     else:
         cursor.read_varints()
-
-
-def _skip_union(layout: Layout, cursor: Cursor) -> None:
-    tags = cursor.read_bytes()
-    known = tags == 2 * layout.null_number if layout.null_number >= 0 else np.zeros(len(tags), np.bool_)
-    for number, child in zip(layout.numbers, layout.children, strict=True):
-        is_here = tags == 2 * number
-        if is_here.all():
-            _skip_value(child, cursor)
-            return
-        if is_here.any():
-            rows = np.flatnonzero(is_here)
-            part = cursor.take(rows)
-            _skip_value(child, part)
-            cursor.put(rows, part)
-            known |= is_here
-    if not known.all():
-        cursor.fail("a union has no branch with this number", ~known)
 
 
 def _item_places(item: Layout, cursor: Cursor) -> tuple[Int64Array, Int64Array]:

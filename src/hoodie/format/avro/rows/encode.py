@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatchError
 from hoodie.format.avro.rows.cursor import BoolArray, Int64Array, UInt8Array
 from hoodie.format.avro.rows.layout import Kind, Layout, row_layout
+from hoodie.format.schema.arrow_types import bytes_of, offsets_of
 from hoodie.format.schema.plain_types import refuse_wrong_text
 from hoodie.format.varint import zigzag_cells
 
@@ -86,7 +87,7 @@ def _union(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
         return
     valid = ~_is_null(array)
     tags = np.where(valid, 2 * number, 2 * max(layout.null_number, 0)).astype(np.uint8)
-    out.add_cells(tags[:, None], None if present is None else present[:, None])
+    out.add_cells(tags[:, None], _column(present))
     encode_column(child, array, valid if present is None else valid & present, out)
 
 
@@ -152,7 +153,7 @@ def _wide(present: Present, width: int) -> Present:
 
 def _enum(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     array = _masked(array, present)
-    numbers = pc.index_in(array, pa.array(layout.names, pa.string()))
+    numbers = pc.index_in(array, pa.array(layout.symbols, pa.string()))
     if numbers.null_count != array.null_count:
         raise SchemaMismatchError(f"column {layout.path!r} has a value that is not a symbol of its enum")
     out.add_varints(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.int64), present)
@@ -188,21 +189,17 @@ def _array(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> No
 def _map(layout: Layout, array: pa.Array, present: Present, out: Pieces) -> None:
     starts, counts = _item_ranges(array, present)
     entries = Pieces(int(counts.sum()))
-    for child, column in zip(layout.children[0].children, (_map_child(array, 0), _map_child(array, 1)), strict=True):
+    # The offsets of the map select from all keys and all values.
+    for child, column in zip(layout.children[0].children, (array.keys, array.items), strict=True):
         encode_column(child, _items(column, starts, counts), None, entries)
     _add_blocks(counts, entries, present, out)
-
-
-def _map_child(array: pa.MapArray, place: int) -> pa.Array:
-    """Return all keys or all values; the offsets of the map select from them."""
-    return array.keys if place == 0 else array.items
 
 
 def _item_ranges(array: pa.Array, present: Present) -> tuple[Int64Array, Int64Array]:
     """Return where the items of each row begin among all items, and their number; it is 0 where there is no list."""
     if not len(array):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    offsets = offsets_of(array)
     counts = np.diff(offsets)
     return offsets[:-1], counts if present is None else np.where(present, counts, 0)
 
@@ -226,8 +223,7 @@ def _add_blocks(counts: Int64Array, items: Pieces, present: Present, out: Pieces
     encoded = items.join()
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
-    bounds = np.frombuffer(encoded.buffers()[1], np.int64)[encoded.offset : encoded.offset + len(encoded) + 1]
-    buffers = [None, pa.py_buffer(bounds[offsets]), encoded.buffers()[2]]
+    buffers = [None, pa.py_buffer(offsets_of(encoded)[offsets]), encoded.buffers()[2]]
     out.add_varints(counts, counts > 0)
     out.add_bytes(pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(counts), buffers))
     out.add_constant(0, present)
@@ -293,10 +289,7 @@ class Pieces:
 
     def content(self) -> bytes:
         """Return the joined rows, one after the other."""
-        rows = self.join()
-        offsets = np.frombuffer(rows.buffers()[1], dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
-        data = rows.buffers()[2]
-        return b"" if data is None or not len(rows) else bytes(memoryview(data)[offsets[0] : offsets[-1]])
+        return bytes(bytes_of(self.join()))
 
     def _close_cells(self) -> None:
         """Convert the matrices since the last text to one column."""

@@ -232,5 +232,5 @@ def _write_log(task: _LogTask, _context: TaskContext, *, locations: tuple[Record
         content = read_file_group(store, task.file_group)
         was_there = find(content, keys, look_up=way_of(len(keys), content)).codes >= 0
     delta = delta_of(file_id_of(FILE_ID_PREFIX, number), keys, codes, locations)
-    stat = write_log(store, task.instant_time, delta, version=task.version, overwrite=True)
+    stat = write_log(store, task.instant_time, delta, version=task.version)
     return WrittenFileGroup(number, int((is_live & ~was_there).sum()) - int((~is_live & was_there).sum()), stat)
