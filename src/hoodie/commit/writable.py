@@ -104,7 +104,7 @@ def restore_plan(view: TableView, restore: Instant) -> RestorePlan | None:
 
     Raises: CorruptFileError if the plan does not parse.
     """
-    content = view.requested_content(restore)
+    content = view.pending_content(restore)
     return RestorePlan.parse(content, path=str(restore)) if content else None
 
 

@@ -128,7 +128,7 @@ def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
 
 
 def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
-    content = view.requested_content(clean)
+    content = view.pending_content(clean)
     if not content:
         return CleanFacts(clean.requested_time, "", "", "", {})
     return CleanFacts.of_plan(clean.requested_time, CleanerPlan.parse(content, path=view.path_of(clean)))

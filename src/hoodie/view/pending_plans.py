@@ -97,13 +97,13 @@ def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
 
     Raises: CorruptFileError if it does not parse.
     """
-    content = view.requested_content(instant)
+    content = view.pending_content(instant)
     return CompactionPlan.parse(content, path=str(instant)) if content else None
 
 
 def stored_clustering(view: TableView, instant: Instant) -> ClusteringPlan | None:
     """Return the plan of a pending or completed clustering. None and errors as `stored_plan`."""
-    content = view.requested_content(instant)
+    content = view.pending_content(instant)
     return RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan if content else None
 
 

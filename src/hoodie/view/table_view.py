@@ -293,17 +293,17 @@ class TableView:
         except InstantNotFoundError:
             return self.archived_content(instant)
 
+    def pending_content(self, instant: Instant, state: State = State.REQUESTED) -> bytes:
+        """Return the content of the requested or inflight file of an instant; empty if there is no such file."""
+        try:
+            return read_instant(self.store, self.layout, instant, state)
+        except InstantNotFoundError:
+            return b""
+
     def _parsed(self, instant: Instant, content: bytes) -> CommitMetadata:
         metadata = CommitMetadata.parse(content, path=self.path_of(instant))
         self.state.commits[instant.requested_time] = metadata
         return metadata
-
-    def requested_content(self, instant: Instant) -> bytes:
-        """Return the content of an instant's requested file; empty if there is none, or its writer died."""
-        try:
-            return read_instant(self.store, self.layout, instant, State.REQUESTED)
-        except InstantNotFoundError:
-            return b""
 
     def path_of(self, instant: Instant) -> str:
         """Return the path of the instant's file, for error messages."""

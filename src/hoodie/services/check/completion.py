@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow.compute as pc
 
 from hoodie.commit.metadata_table import commit_metadata
-from hoodie.commit.pending import OPERATIONS, complete_again, inflight_content
+from hoodie.commit.pending import OPERATIONS, complete_again
 from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.logs.log_scan import logs_of_instant
@@ -120,7 +120,7 @@ class _Content:
         if self.instant.action.is_planned:
             return OPERATIONS[self.instant.action]
         stored = None
-        if content := inflight_content(self.view, self.instant):
+        if content := self.view.pending_content(self.instant, State.INFLIGHT):
             stored = CommitMetadata.parse(content, path=str(self.instant)).operation_type
         for known in WriteOperation:
             if known.value == stored:
@@ -209,7 +209,7 @@ class _Content:
             return None
         planned = self._planned
         if operation is WriteOperation.CLUSTER:
-            plan = RequestedReplaceMetadata.parse(self.view.requested_content(self.instant), path=str(self.instant))
+            plan = RequestedReplaceMetadata.parse(self.view.pending_content(self.instant), path=str(self.instant))
             groups = () if plan.clustering_plan is None else plan.clustering_plan.input_groups
             found = {(piece.partition_path, piece.file_id) for group in groups for piece in group.slices}
         elif planned is not None and planned.groups is not None:
@@ -228,7 +228,7 @@ class _Content:
     @cached_property
     def _planned(self) -> PlannedReplacement | None:
         """What the write replaces by its plan; None if another engine or an earlier release began it."""
-        return PlannedReplacement.parse(self.view.requested_content(self.instant), path=str(self.instant))
+        return PlannedReplacement.parse(self.view.pending_content(self.instant), path=str(self.instant))
 
     def _accepted(self) -> Mapping[str, str]:
         """Return the entry of an accepted loss: the files that it gave up."""

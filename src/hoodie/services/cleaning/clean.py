@@ -103,7 +103,7 @@ def take_up(
 
     Raises: CorruptFileError if the plan does not parse.
     """
-    content = view.requested_content(clean)
+    content = view.pending_content(clean)
     if not content:
         delete_pending_files(view, clean.requested_time, clean.action)
         return None
