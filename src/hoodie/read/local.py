@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hoodie.engine import LocalEngine, TaskContext, engine_beside
 from hoodie.engine.ahead import reader_of
 from hoodie.errors import SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import open_base_file
-from hoodie.files.base_rows import has_types
+from hoodie.files.base_rows import has_types, matching_row_groups, row_groups_with_keys
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import StoredColumns
-from hoodie.files.stored_groups import keys_in_range
 from hoodie.read.chosen_columns import WHOLE, Path, narrowed, picked, returned_schema
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
@@ -68,18 +66,6 @@ class KeySet:
     def holds(self, rows: pa.Table) -> pa.ChunkedArray:
         """Return a mask of the rows with one of the keys; if the set has partition paths, the path must match too."""
         return pc.is_in(self.texts(rows), value_set=self.values)
-
-    def row_groups(self, file: pq.ParquetFile) -> list[int]:
-        """Return the row groups of a base file that may hold one of the keys, by the statistics of the key column."""
-        if RECORD_KEY not in file.schema_arrow.names:
-            return list(range(file.metadata.num_row_groups))
-        column = file.schema_arrow.names.index(RECORD_KEY)
-        return [group for group in range(file.metadata.num_row_groups) if self._may_be_in(file, group, column)]
-
-    def _may_be_in(self, file: pq.ParquetFile, group: int, column: int) -> bool:
-        found = file.metadata.row_group(group).column(column)
-        count = keys_in_range(found, self.record_keys) if found.path_in_schema == RECORD_KEY else None
-        return count is None or count > 0
 
 
 def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
@@ -216,18 +202,14 @@ class SliceScan:
 
     def _base_rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
         with open_base_file(store, file) as (parquet, source):
-            groups = None if self.keys is None else self.keys.row_groups(parquet)
-            if groups == []:
+            groups = None if self.keys is None else row_groups_with_keys(parquet, self.keys.record_keys)
+            if groups is not None and not groups:
                 return
             if self.coarse is not None and self.stored.are_in(file) and has_types(parquet.schema_arrow, self.schema):
-                # Not imported at the top: the module imports pandas, which is slow and which most programs do not need.
-                import pyarrow.dataset as ds
-
-                fragment = ds.ParquetFileFormat().make_fragment(source)
-                matching = {group.id for group in fragment.subset(self.coarse).row_groups}
-                groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
-            needed = narrowed(self.schema, self.reads)
-            yield from self.stored.base_rows(store, parquet, needed, file, row_groups=groups)
+                matching = matching_row_groups(source, self.coarse)
+                groups = matching if groups is None else groups & matching
+            needed, numbers = narrowed(self.schema, self.reads), None if groups is None else sorted(groups)
+            yield from self.stored.base_rows(store, parquet, needed, file, row_groups=numbers)
 
 
 def stream(plan: ScanPlan) -> pa.RecordBatchReader:

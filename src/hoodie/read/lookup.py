@@ -123,12 +123,13 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
 
 def location_rows(keys: pa.StringArray, found: FoundLocations, zone: TimelineZone) -> pa.Table:
     """Return keys with their locations, in the order of the keys; columns as in `LOCATIONS_SCHEMA`."""
-    texts = _texts(found.locations, zone)
     places = pa.array(found.codes, mask=found.codes < 0)
-    return pa.Table.from_arrays([keys, *(column.take(places) for column in texts)], schema=LOCATIONS_SCHEMA)
+    return pa.Table.from_arrays(
+        [keys, *(column.take(places) for column in location_columns(found.locations, zone))], schema=LOCATIONS_SCHEMA
+    )
 
 
-def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa.StringArray]:
+def location_columns(locations: Sequence[RecordLocation], zone: TimelineZone) -> list[pa.StringArray]:
     """Return columns of the partition paths, file ids and instants of locations."""
     return [
         pa.array([location.partition_path for location in locations], pa.string()),
