@@ -150,7 +150,7 @@ class Savepoint:
         return {**named, "created_at_ms": self.created_at_ms, "partitions": len(self.files), "files": files}
 
 
-def is_of_another_table(before: Timeline, now: Timeline) -> bool:
+def _is_of_another_table(before: Timeline, now: Timeline) -> bool:
     """Return whether the folder has another table than before: no completed instant of `before` is there any more.
 
     An adoption always has the same requested time, so that the completion times count too. It is also true of the same
@@ -174,6 +174,7 @@ class CommitCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._timeline: Timeline | None = None
+        self._tables = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -187,12 +188,17 @@ class CommitCache:
         self.written: dict[str, WrittenBytes] = {}
         self.found: dict[str, Findings] = {}
 
-    def follow(self, timeline: Timeline) -> None:
-        """Forget everything if the timeline of the table, as it is now, is of another table than the last one."""
+    def follow(self, timeline: Timeline) -> int:
+        """Return a number of the table that the folder has by its timeline now.
+
+        If it is another table than that of the last timeline, everything is forgotten, and the number is another one.
+        """
         with self._lock:
-            if self._timeline is not None and is_of_another_table(self._timeline, timeline):
+            if self._timeline is not None and _is_of_another_table(self._timeline, timeline):
                 self._forget()
+                self._tables += 1
             self._timeline = timeline
+            return self._tables
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:
         """Store the metadata and the facts of a completed commit."""

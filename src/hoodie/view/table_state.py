@@ -34,7 +34,7 @@ from hoodie.timeline import (
     is_lock_option,
     layout_of,
 )
-from hoodie.view.commit_cache import CommitCache, is_of_another_table
+from hoodie.view.commit_cache import CommitCache
 
 _MARKER_SUFFIXES = ("_$folder$", "")
 """Some object stores of the JVM mark an empty folder by an object beside it: EMRFS with this suffix, WASB without."""
@@ -75,6 +75,8 @@ class TableState:
     """Whether the last timeline had no completed write, and no view found archived instants."""
     expiry: tuple[Hashable, str] | None = None
     """The rule of time to live that this process applied last, and the oldest time of a partition at that time."""
+    table_number: int = 0
+    """The number of the table that `commits.follow` returned last."""
     archived_times: dict[str, str] = field(default_factory=dict)
     """Completion times of archived instants that were looked up for log files; empty for those not archived."""
     _of_calls: dict[Hashable, TableState] = field(default_factory=dict, init=False, repr=False)
@@ -181,9 +183,10 @@ class TableState:
         before = reader.last
         timeline = reader.load()
         if timeline is not before:
-            if is_of_another_table(before, timeline):
+            number = self.commits.follow(timeline)
+            if number != self.table_number:
                 self._forget_table()
-            self.commits.follow(timeline)
+                self.table_number = number
         self.has_archive = self.has_archive and bool(timeline.instants)  # without instants the table may be a new one
         is_written = any(instant.is_completed and instant.action.writes_data for instant in timeline.instants)
         self.is_new = not is_written and not self.has_archive
@@ -219,7 +222,7 @@ class TableState:
 
 def stored_archive(store: Store, config: TableConfig, layout: Layout) -> TimelineArchive | ArchiveLogs:
     """Return the archive as files that writers add to; `TableState.archive` is what readers ask."""
-    ranges = not config.may_have_slice_logs
+    ranges = config.archive_names_are_ranges
     return archive_of(store, layout, name=config.archive_name, names_are_ranges=ranges)
 
 
