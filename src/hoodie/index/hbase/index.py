@@ -6,7 +6,7 @@ they do not count, and after a rollback they never will. Nothing in HBase is del
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Final
@@ -18,8 +18,8 @@ from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.index.api import Index, IndexUpdate, Tagged, TagRequest
 from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_identity
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
 from hoodie.index.hbase.tag import Fetched, KeyTask, ResolveTask, fetch, resolve
@@ -45,26 +45,28 @@ from hoodie.index.record.entries import (
     one_entry_per_key,
     read_entries,
 )
-from hoodie.index.record.moves import drop_older_moves
+from hoodie.index.record.moves import tagged_by_entries
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import Instant, ms_of_instant_time
-from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 ENTRY_GROUPS = KeyGroups(16)
 """Staged keys and entries are divided in these groups; one task has one or more of them."""
 
 
-@dataclass(slots=False)
-class HBaseUpdate:
-    """The update of one write; see `IndexUpdate`. `view`: the table when the write began."""
+@dataclass
+class HBaseUpdate(IndexUpdate):
+    """The update of one write. `view`: the table when the write began.
+
+    Locations of a write that does not complete do not count, nor do those in a file group that does not exist any more:
+    nothing is discarded, and no deletes are staged.
+    """
 
     view: TableView
     instant_time: str
     engine_for: EngineFor
     settings: HBaseSettings
-    stats: Sequence[WriteStat] = ()
     _entries: list[StagedEntries] = field(default_factory=list, init=False)
 
     @classmethod
@@ -79,19 +81,10 @@ class HBaseUpdate:
         """The mark of a commit that recorded its keys in this index."""
         return {RECORDED_KEY: self.settings.identity}
 
-    @property
-    def stages_deletes(self) -> bool:
-        """False: an entry of a file group that does not exist any more does not count."""
-        return False
-
     def entry_stage(self, folder: str) -> EntryStage:
         """Return where the writing tasks stage entries. Raises: as `readiness.check_ready`, at the first call."""
         self._ready  # noqa: B018 - checks the index before data files are written
         return EntryStage(folder, ENTRY_GROUPS)
-
-    def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
-        """Return nothing; see `stages_deletes`."""
-        return ()
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
         """Put the staged locations. Memory of a task: the entries of its group, and the objects of one request.
@@ -141,13 +134,6 @@ class HBaseUpdate:
         if other.requested_time > self.instant_time:
             return self.shares_keys_with(now, other)
         return any(found.deletes for found in self._entries) and other.requested_time in self._times_of_keys[1]
-
-    def was_replaced_or_dropped(self, now: TableView) -> bool:
-        """Always False: HBase errors already name the cause."""
-        return False
-
-    def discard(self) -> None:
-        """Do nothing: the locations of a write that does not complete do not count."""
 
     @cached_property
     def _ready(self) -> bool:
@@ -306,16 +292,7 @@ class HBaseIndex(Index):
         fetched = engine.run(fetch, tasks)
         resolving = self._committed(fetched)
         parts = engine.run(resolve, resolving)
-        found = [hit for part in parts for hit in part.hits]
-        partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
-        slices = tuple(list_slices(self.view, partitions))
-        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
-        # A write that removes whole file groups leaves their entries: such a key is not found.
-        hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
-        if self.update_partition_path and request.merger.ordering_columns:
-            hits = drop_older_moves(self.view, request, hits, slices)
-        cost = sum((part.cost for part in parts), LookUpCost())
-        return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
+        return tagged_by_entries(self.view, request, parts, may_move=self.update_partition_path)
 
     def _committed(self, fetched: Sequence[Fetched]) -> list[ResolveTask]:
         """Return the tasks that choose versions, with the instants of these versions that are committed."""

@@ -1,11 +1,12 @@
-"""Decide which rows may move their record to another partition: rows that are not older than the stored record.
+"""What an index with an entry for each key found: hits of file groups that exist, and rows that may move their record.
 
-The record index stores no ordering values, so they are read from the file slices with the stored records.
+A row may move its record to another partition if it is not older than the stored record. The index stores no ordering
+values, so they are read from the file slices with the stored records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +18,11 @@ from hoodie.engine import TaskContext
 from hoodie.files.merged_slice import SliceRead, read_file_slice
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun, StageReader, staged_rows, write_hits
-from hoodie.index.api import Route, TagRequest
+from hoodie.index.api import LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.record.tag import TaggedGroup
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import Store, StoreSpec, open_store
+from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
@@ -30,11 +33,25 @@ class _MoveTask:
     output: str
 
 
-def drop_older_moves(
-    view: TableView, request: TagRequest, hits: Sequence[StagedHits], slices: Sequence[FileSlice]
+def tagged_by_entries(view: TableView, request: TagRequest, parts: Sequence[TaggedGroup], *, may_move: bool) -> Tagged:
+    """Return what tasks found, without the keys whose file group does not exist.
+
+    Entries name such a file group after a failed clustering, or after a write that removed whole file groups.
+    """
+    found = [hit for part in parts for hit in part.hits]
+    partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
+    slices = tuple(list_slices(view, partitions))
+    current = {(file_slice.partition_path, file_slice.file_id): file_slice for file_slice in slices}
+    hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
+    if may_move and request.merger.ordering_columns:
+        hits = _drop_older_moves(view, request, hits, current)
+    return Tagged(hits=tuple(hits), slices=slices, look_up=sum((part.cost for part in parts), LookUpCost()))
+
+
+def _drop_older_moves(
+    view: TableView, request: TagRequest, hits: Sequence[StagedHits], current: Mapping[tuple[str, str], FileSlice]
 ) -> list[StagedHits]:
     """Return the hits, with route DROP for rows that would move but are older than the stored record."""
-    current = {(found.partition_path, found.file_id): found for found in slices}
     moving: dict[tuple[str, str], list[StagedHits]] = {}
     decided: list[StagedHits] = []
     for hit in hits:
