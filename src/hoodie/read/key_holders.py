@@ -24,8 +24,8 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import bucket_of_file_id
 from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index, obeys_buckets
 from hoodie.index.bucket import BucketRule, rule_of_reads
-from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.look_up import FoundLocations, look_up
 from hoodie.index.record.state import record_index
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns

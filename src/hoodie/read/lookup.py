@@ -18,7 +18,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.index import rows_follow_columns
-from hoodie.index.record import FoundLocations
+from hoodie.index.record.look_up import FoundLocations
 from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import KeySet, SliceScan, read_table
 from hoodie.read.plan import ScanPlan, check_readable, plan_keys

@@ -22,7 +22,7 @@ from hoodie.format.log.data_block import log_schema
 from hoodie.format.schema.table_schema import with_meta_fields
 from hoodie.format.table.call_options import config_of_call
 from hoodie.index import Purpose, TagRequest
-from hoodie.index.record import EntryStage
+from hoodie.index.record.entries import EntryStage
 from hoodie.metadata.kinds.registry import parquet_options
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.automatic_keys import KeySource

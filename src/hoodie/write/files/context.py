@@ -18,7 +18,7 @@ from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.schema.required import Paths
-from hoodie.index.record import EntryStage, StagedEntries
+from hoodie.index.record.entries import EntryStage, StagedEntries
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
 

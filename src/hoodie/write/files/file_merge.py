@@ -14,7 +14,7 @@ from hoodie.files.base_file import BaseFileWriter
 from hoodie.files.slices import BaseFile
 from hoodie.files.stamping import Stamper
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
-from hoodie.index.record import EntryWriter
+from hoodie.index.record.entries import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.records.differences import differing_columns
 from hoodie.records.merging.merge import Merged
