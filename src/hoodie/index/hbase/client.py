@@ -76,7 +76,7 @@ class HBaseSettings:
         return f"{self.host}:{self.port}"
 
 
-def new_identity(properties: Mapping[str, str]) -> dict[str, str]:
+def new_identity(properties: Mapping[str, str], _record_key: Sequence[str] = ()) -> dict[str, str]:
     """Return the identity that a new table or a build stores. Raises: InvalidConfigError without an HBase table."""
     _checked_table(indexes.HBASE_TABLE.get(properties))
     return {indexes.HBASE_IDENTITY.key: uuid4().hex}

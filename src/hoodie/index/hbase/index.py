@@ -332,6 +332,6 @@ HBASE: Final = IndexKind(
     is_global=True,
     moves_option=indexes.HBASE_UPDATE_PARTITION_PATH,
     stores_moves=True,
-    new_properties=new_identity,
+    own_properties=new_identity,
     update=HBaseUpdate.begin,
 )
