@@ -26,7 +26,7 @@ from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
-from hoodie.read.changes import BEGINNING, Columns, check_no_write_between, check_not_taken_back, span_of
+from hoodie.read.changes import BEGINNING, Columns, span_of, writes_of_span
 from hoodie.read.chosen_columns import Path, chosen_columns, picked_schema
 from hoodie.read.local import SliceScan
 from hoodie.read.partition_pruning import PartitionPruning
@@ -281,12 +281,8 @@ def _commits(
     view: TableView, at_end: TableView, start: str, end: str | None
 ) -> Iterator[tuple[Instant, CommitMetadata]]:
     """Yield the completed writes of the span with their metadata, in the order of their completion."""
-    found_archived = view.archived_instants(start, end)
-    check_not_taken_back(view, start, end, found_archived)
-    archived = [found for found in found_archived if found.action.writes_data]
+    archived, active = writes_of_span(view, at_end, start, end)
     commits = dict(view.archived_commits(archived))
-    active = [write for write in at_end.completed_writes() if view.order_time(write) > start]
-    check_no_write_between(at_end, [*archived, *active])
     for instant in sorted([*archived, *active], key=view.order_time):
         yield instant, commits.get(instant) or view.commit_metadata(instant)
 

@@ -160,21 +160,6 @@ class ChangesPlan:
         )
 
 
-def plan_changes(
-    view: TableView,
-    since: When | None,
-    until: When | None,
-    *,
-    columns: Columns = None,
-    where: Condition | None = None,
-) -> ScanPlan:
-    """Plan an incremental read of the commits that completed in `(since, until]`; see `plan_batch`.
-
-    Raises: as `plan_batch`.
-    """
-    return plan_batch(view, since, until, columns=columns, where=where).scan
-
-
 def plan_batch(
     view: TableView,
     since: When | None,
@@ -246,11 +231,7 @@ def _plan(
         return ChangesPlan(
             scan=scan, since=since, until=until, is_snapshot=True, commits=len(at_end.completed_writes())
         )
-    found_archived = view.archived_instants(start, end)
-    check_not_taken_back(view, start, end, found_archived)
-    chosen = [write for write in at_end.completed_writes() if view.order_time(write) > start]
-    archived = [found for found in found_archived if found.action.writes_data]
-    check_no_write_between(at_end, [*archived, *chosen])
+    archived, chosen = writes_of_span(view, at_end, start, end)
     scan = scan_of(at_end)
     check_span(at_end, start)
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
@@ -265,6 +246,21 @@ def _plan(
         is_snapshot=False,
         commits=len(instants),
     )
+
+
+def writes_of_span(
+    view: TableView, at_end: TableView, start: str, end: str | None
+) -> tuple[list[Instant], list[Instant]]:
+    """Return the archived and the active writes that completed in `(start, end]`; `at_end`: the view as of the end.
+
+    Raises: as `check_not_taken_back` and `check_no_write_between`.
+    """
+    found = view.archived_instants(start, end)
+    check_not_taken_back(view, start, end, found)
+    archived = [instant for instant in found if instant.action.writes_data]
+    active = [write for write in at_end.completed_writes() if view.order_time(write) > start]
+    check_no_write_between(at_end, [*archived, *active])
+    return archived, active
 
 
 def _written(commit: CommitMetadata) -> set[tuple[str, str]]:

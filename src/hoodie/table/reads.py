@@ -209,10 +209,10 @@ class TableReads:
             raise InvalidConfigError(
                 f"mode={mode!r}, flat={flat}: expected mode 'latest', or 'cdc' with or without flat"
             )
-        from hoodie.read.changes import plan_changes
+        from hoodie.read.changes import plan_batch
 
         plan = self._context.planned(
-            lambda view: plan_changes(view, since, until, columns=columns, where=condition(view))
+            lambda view: plan_batch(view, since, until, columns=columns, where=condition(view)).scan
         )
         return self._context.result(plan)
 
