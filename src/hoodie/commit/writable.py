@@ -5,13 +5,13 @@ An exclusive service is one during which the table must not change.
 
 from __future__ import annotations
 
-from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedError
+from hoodie.errors import CorruptFileError, UnsupportedError
 from hoodie.format.instants.service_metadata import RestorePlan
 from hoodie.format.table.key_generator import KeyGeneratorType
 from hoodie.format.table.table_config import BaseFileFormat, TableConfig, TableType
 from hoodie.index import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, table_index
 from hoodie.index.record.building.plan import build_of
-from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.timeline import Action, Instant
 from hoodie.view.table_view import TableView
 
 _VIRTUAL_KEYS = frozenset({KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.NON_PARTITION})
@@ -104,10 +104,7 @@ def restore_plan(view: TableView, restore: Instant) -> RestorePlan | None:
 
     Raises: CorruptFileError if the plan does not parse.
     """
-    try:
-        content = read_instant(view.store, view.layout, restore, State.REQUESTED)
-    except InstantNotFoundError:
-        return None
+    content = view.pending_content(restore)
     return RestorePlan.parse(content, path=str(restore)) if content else None
 
 

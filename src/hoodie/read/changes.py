@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hoodie.errors import (
     HistoryLostError,
-    InstantNotFoundError,
     InvalidConfigError,
     UnsupportedError,
     ViewOvertakenError,
@@ -85,34 +84,22 @@ def _taken_back(view: TableView, start: str, archived: Iterable[Instant]) -> Ite
 
 def _first_restored(view: TableView, restore: Instant) -> str:
     """Return the earliest requested time of the commits that a restore took back; empty if no plan contains it."""
-    content = _plan_of(view, restore)
+    content = view.pending_content(restore)
     if not content:
         return ""
     infos = RestorePlan.parse(content, path=view.path_of(restore)).instants_to_rollback
     return min((info.commit_time for info in infos), default=restore.requested_time)
 
 
-def _plan_of(view: TableView, instant: Instant) -> bytes:
-    """Return the content of the requested file; empty if there is none."""
-    try:
-        return read_instant(view.store, view.layout, instant, State.REQUESTED)
-    except InstantNotFoundError:
-        return b""
-
-
 def _rolled_back(view: TableView, rollback: Instant) -> str:
     """Return the requested time of the commit that a rollback took back; empty if that was certainly no commit."""
-    content = _plan_of(view, rollback)
+    content = view.pending_content(rollback)
     if content:
         plan = RollbackPlan.parse(content, path=view.path_of(rollback))
         target = plan.instant_to_rollback
         return target.commit_time if target is not None and may_have_completed(plan) else ""
     # Its plan was not archived, or it never had one. Whether the target had completed is unknown.
-    try:
-        done = read_instant(view.store, view.layout, rollback)
-    except InstantNotFoundError:
-        done = view.archived_content(rollback)
-    metadata = RollbackMetadata.parse(done, path=view.path_of(rollback))
+    metadata = RollbackMetadata.parse(view.content_of(rollback), path=view.path_of(rollback))
     return min(metadata.commits_rollback, default="")
 
 

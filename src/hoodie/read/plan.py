@@ -283,7 +283,7 @@ def plan_scan(
     pruning = None if where is None else PartitionPruning.of(view, where, schema, as_of=instant_time)
     wanted_partitions = None
     located = holders if isinstance(holders, KeyHolders) else None
-    if pruning is not None and located is None and view.lists_by_partition:
+    if pruning is not None and located is None and view.config.has_metadata_table:
         wanted_partitions = pruning.to_list()
     slices = _slices(view, located, kind, instant_time, wanted_partitions)
     listed, skipped = len(slices) if located is None and wanted_partitions is None else None, Skipped()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.errors import CorruptFileError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata, SavepointMetadata
-from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.timeline import Action, Instant, read_instant
 from hoodie.view.commit_cache import CleanFacts, Savepoint
 from hoodie.view.table_view import TableView
 
@@ -115,10 +115,7 @@ def _facts(view: TableView, clean: Instant) -> CleanFacts:
 
 def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
     """Return the facts of a completed clean; None if its file is empty because its writer died."""
-    try:
-        content = read_instant(view.store, view.layout, clean)
-    except InstantNotFoundError:
-        content = view.archived_content(clean)
+    content = view.content_of(clean)
     if not content:
         return None
     done = CleanMetadata.parse(content, path=view.path_of(clean))
@@ -128,10 +125,7 @@ def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
 
 
 def _planned_facts(view: TableView, clean: Instant) -> CleanFacts:
-    try:
-        content = read_instant(view.store, view.layout, clean, State.REQUESTED)
-    except InstantNotFoundError:
-        content = b""
+    content = view.pending_content(clean)
     if not content:
         return CleanFacts(clean.requested_time, "", "", "", {})
     plan = CleanerPlan.parse(content, path=view.path_of(clean))

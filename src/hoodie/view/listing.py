@@ -26,7 +26,7 @@ def list_files(view: TableView, partitions: WantedPartitions | None = None) -> M
 
     Raises: CorruptFileError if the metadata table is damaged.
     """
-    if view.lists_by_partition:
+    if view.config.has_metadata_table:
         with view.state.lock:
             if view.state.metadata_table is None:
                 view.state.metadata_table = MetadataTable.open(view.store, view.config)

@@ -65,7 +65,7 @@ def _prepared(view: TableView, partitions: Sequence[str] | None) -> tuple[TableV
     the metadata table after each part, as it holds the rows of all partitions that were read.
     """
     own = replace(view, state=replace(view.state, metadata_table=None))
-    if view.lists_by_partition and any(
+    if view.config.has_metadata_table and any(
         found.is_completed for found in MetadataFolder(view.store, view.config).timeline()
     ):
         return own, None, sorted(partition_paths(own)) if partitions is None else partitions

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie.commit.metadata_table import commit_metadata
 from hoodie.commit.pending import complete_again
-from hoodie.errors import InstantNotFoundError, UnsupportedError
+from hoodie.errors import UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.logs.log_scan import logs_of_instant
 from hoodie.files.slices import BaseFile, FileSlice, LogFile, join_path
@@ -34,7 +34,6 @@ from hoodie.timeline import (
     instant_time_of_ms,
     is_live,
     ms_of_instant_time,
-    read_instant,
 )
 from hoodie.view.listing import list_files
 from hoodie.view.lost_instants import LostInstant, lost_writes, recorded_commits
@@ -135,7 +134,7 @@ class _Content:
         if self.instant.action in _SERVICES:
             return _SERVICES[self.instant.action]
         stored = None
-        if content := self._pending_content(State.INFLIGHT):
+        if content := self.view.pending_content(self.instant, State.INFLIGHT):
             stored = CommitMetadata.parse(content, path=str(self.instant)).operation_type
         for known in WriteOperation:
             if known.value == stored:
@@ -143,12 +142,6 @@ class _Content:
         if self.instant.action is Action.REPLACE_COMMIT:
             raise self._unknown("its inflight file does not name the operation, so what it replaced is unknown")
         return WriteOperation.UPSERT
-
-    def _pending_content(self, state: State) -> bytes:
-        try:
-            return read_instant(self.view.store, self.view.layout, self.instant, state)
-        except InstantNotFoundError:
-            return b""
 
     def _files(self) -> dict[str, dict[str, int]]:
         """Return the files of the instant with their sizes: those of the metadata table, else those in storage."""
@@ -230,7 +223,7 @@ class _Content:
             return None
         planned = self._planned
         if operation is WriteOperation.CLUSTER:
-            plan = RequestedReplaceMetadata.parse(self._pending_content(State.REQUESTED), path=str(self.instant))
+            plan = RequestedReplaceMetadata.parse(self.view.pending_content(self.instant), path=str(self.instant))
             groups = () if plan.clustering_plan is None else plan.clustering_plan.input_groups
             found = {(piece.partition_path, piece.file_id) for group in groups for piece in group.slices}
         elif planned is not None and planned.groups is not None:
@@ -249,7 +242,7 @@ class _Content:
     @cached_property
     def _planned(self) -> PlannedReplacement | None:
         """What the write replaces by its plan; None if another engine or an earlier release began it."""
-        return PlannedReplacement.parse(self._pending_content(State.REQUESTED), path=str(self.instant))
+        return PlannedReplacement.parse(self.view.pending_content(self.instant), path=str(self.instant))
 
     def _accepted(self) -> Mapping[str, str]:
         """Return the entry of an accepted loss: the files that it gave up."""

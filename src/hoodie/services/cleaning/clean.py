@@ -24,7 +24,7 @@ from hoodie.commit.steps import Step, reached
 from hoodie.commit.writable import check_no_exclusive_service
 from hoodie.config import retention
 from hoodie.display import size_text
-from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError, StorageError
+from hoodie.errors import CommitConflictError, CorruptFileError, StorageError
 from hoodie.files.staging.staged import dead_stages
 from hoodie.format.filenames import name_of
 from hoodie.format.instants.service_metadata import CleanerPlan
@@ -42,7 +42,6 @@ from hoodie.timeline import (
     delete_instant_files,
     is_live,
     parse_instant_time,
-    read_instant,
 )
 from hoodie.timeline.owner import Owner
 from hoodie.view.ahead import LISTING, ask_for_partitions
@@ -111,10 +110,7 @@ def take_up(
 
     Raises: CorruptFileError if the plan does not parse.
     """
-    try:
-        content = read_instant(view.store, view.layout, clean, State.REQUESTED)
-    except InstantNotFoundError:
-        content = b""
+    content = view.pending_content(clean)
     if not content:
         states = (State.INFLIGHT, State.REQUESTED)
         delete_instant_files(view.store, view.layout, clean.requested_time, clean.action, *states)

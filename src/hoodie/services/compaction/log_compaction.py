@@ -38,7 +38,7 @@ from hoodie.records.merging.fold import LogFold, VersionKind
 from hoodie.services.compaction.plan import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action
-from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
+from hoodie.view.pending_plans import compactions_by_group, groups_being_clustered
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -82,7 +82,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         return None
     with TableView.locked(state, finishes_update=True) as view:
         check_no_exclusive_service(view)
-        busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
+        busy = compactions_by_group(view).keys() | groups_being_clustered(view).keys()
         newest = {(found.partition_path, found.file_id): found for found in list_slices(view)}
         order = LogOrder(view)
         operations = []
