@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
@@ -31,16 +32,9 @@ _LOOKED_UP_MAX = 4096
 """Rows of statistics that are looked up one by one; for more files, all rows of the key column are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadFooter:
-    """Callable for `Engine.run`: the key range of one base file, and its filter if that is kept."""
-
-    store: StoreSpec
-    keeps_filter: bool
-
-    def __call__(self, file: BaseFile, _context: TaskContext) -> StoredKeys:
-        found = read_stored_keys(open_store(self.store), file)
-        return found if self.keeps_filter else replace(found, text=None)
+def _read_footer(file: BaseFile, _context: TaskContext, *, store: StoreSpec, keeps_filter: bool) -> StoredKeys:
+    found = read_stored_keys(open_store(store), file)
+    return found if keeps_filter else replace(found, text=None)
 
 
 def read_stored_keys(store: Store, file: BaseFile) -> StoredKeys:
@@ -103,7 +97,8 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
     if unread:
         engine = engine_for(sum(min(file.size_bytes, FOOTER_BYTES) for _, file in unread))
         keeps = len(unread) <= _KEPT_FOOTERS
-        read = engine.run(_ReadFooter(view.store.spec, keeps), [file for _, file in unread])
+        read_footer = partial(_read_footer, store=view.store.spec, keeps_filter=keeps)
+        read = engine.run(read_footer, [file for _, file in unread])
         for (number, file), found in zip(unread, read, strict=True):
             by_place[file.partition_path, file.path] = found.range
             if keeps and len(found.text or b"") <= _KEPT_BYTES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -70,41 +71,37 @@ def _drop_older_moves(
     engine = request.engine_for(sum(task.file_slice.size_bytes for task in tasks))
     read = view.slice_read(request.schema, request.merger)
     columns = (RECORD_KEY, *request.merger.ordering_columns)
-    decide = _DecideMoves(view.store.spec, replace(read, columns=columns), request.runs)
+    # The function holds the arguments that the tasks share: it is serialised once, each task separately.
+    decide = partial(_decide_moves, spec=view.store.spec, read=replace(read, columns=columns), runs=request.runs)
     return decided + [hit for found in engine.run(decide, tasks) for hit in found]
 
 
-@dataclass(frozen=True, slots=True)
-class _DecideMoves:
-    """Callable for `Engine.run`. Its fields are the arguments that all tasks share; they are serialised once."""
+def _decide_moves(
+    task: _MoveTask, context: TaskContext, *, spec: StoreSpec, read: SliceRead, runs: tuple[StagedRun, ...]
+) -> list[StagedHits]:
+    """Rewrite the hits of one file group. Memory: its candidates, and the memory of `read_file_slice`."""
+    store = open_store(spec)
+    with StageReader(store) as reader:
+        batches = [reader.read(hit) for hit in task.hits]
+    ordinals = np.concatenate([np.asarray(batch.column("row")) for batch in batches])
+    routes = np.concatenate([np.asarray(batch.column("route")) for batch in batches])
+    order = np.argsort(ordinals)
+    ordinals, routes = ordinals[order], routes[order].copy()
+    moving = np.flatnonzero(routes == Route.MOVE)
+    candidates = staged_rows(store, runs, ordinals[moving], list(read.columns))
+    routes[moving[_is_older(store, task.file_slice, candidates, read)]] = Route.DROP
+    path, file_id = task.file_slice.partition_path, task.file_slice.file_id
+    return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
 
-    store: StoreSpec
-    read: SliceRead
-    runs: tuple[StagedRun, ...]
 
-    def __call__(self, task: _MoveTask, context: TaskContext) -> list[StagedHits]:
-        """Rewrite the hits of one file group. Memory: its candidates, and the memory of `read_file_slice`."""
-        store = open_store(self.store)
-        with StageReader(store) as reader:
-            batches = [reader.read(hit) for hit in task.hits]
-        ordinals = np.concatenate([np.asarray(batch.column("row")) for batch in batches])
-        routes = np.concatenate([np.asarray(batch.column("route")) for batch in batches])
-        order = np.argsort(ordinals)
-        ordinals, routes = ordinals[order], routes[order].copy()
-        moving = np.flatnonzero(routes == Route.MOVE)
-        candidates = staged_rows(store, self.runs, ordinals[moving], list(self.read.columns))
-        routes[moving[self._is_older(store, task.file_slice, candidates)]] = Route.DROP
-        path, file_id = task.file_slice.partition_path, task.file_slice.file_id
-        return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(path, file_id, ordinals, routes)])
-
-    def _is_older(self, store: Store, file_slice: FileSlice, candidates: pa.Table) -> npt.NDArray[np.bool_]:
-        """Return for each candidate whether the stored record wins. Without a stored record, it is not older."""
-        older = np.zeros(candidates.num_rows, np.bool_)
-        keys = candidates[RECORD_KEY].combine_chunks()
-        for stored in read_file_slice(store, file_slice, self.read):
-            places = pc.index_in(keys, value_set=stored[RECORD_KEY].combine_chunks())
-            met = np.flatnonzero(np.asarray(pc.is_valid(places)))
-            if len(met):
-                versions = stored.take(places.drop_null())
-                older[met] = ~self.read.merger.newer_wins(versions, candidates.take(pa.array(met)))
-        return older
+def _is_older(store: Store, file_slice: FileSlice, candidates: pa.Table, read: SliceRead) -> npt.NDArray[np.bool_]:
+    """Return for each candidate whether the stored record wins. Without a stored record, it is not older."""
+    older = np.zeros(candidates.num_rows, np.bool_)
+    keys = candidates[RECORD_KEY].combine_chunks()
+    for stored in read_file_slice(store, file_slice, read):
+        places = pc.index_in(keys, value_set=stored[RECORD_KEY].combine_chunks())
+        met = np.flatnonzero(np.asarray(pc.is_valid(places)))
+        if len(met):
+            versions = stored.take(places.drop_null())
+            older[met] = ~read.merger.newer_wins(versions, candidates.take(pa.array(met)))
+    return older
