@@ -129,7 +129,10 @@ def _translated(tree: Node, schema: pa.Schema) -> _Part:
     while pending:
         node, is_ready = pending.pop()
         if not isinstance(node, Call) or not (node.name in _JOINED or node.name == "invert"):
-            done.append(_leaf(node, schema))
+            try:
+                done.append(_known(node, schema))
+            except _UnknownError:
+                done.append(_nothing())
         elif not is_ready:
             pending.append((node, True))
             pending += [(argument, False) for argument in reversed(node.arguments)]
@@ -156,13 +159,6 @@ def _negated(part: _Part) -> _Part:
     if not (part.is_complete and part.may_be_negated):
         return _nothing()
     return _Part([f"(NOT {part.where})"])
-
-
-def _leaf(node: Node, schema: pa.Schema) -> _Part:
-    try:
-        return _known(node, schema)
-    except _UnknownError:
-        return _nothing()
 
 
 def _known(node: Node, schema: pa.Schema) -> _Part:
@@ -227,16 +223,12 @@ def _value(value: pa.Scalar, kind: pa.DataType) -> str:
     given = value.type
     if not value.is_valid:
         raise _UnknownError
-    if _is_text(kind) and _is_text(given):
-        return literal_of(value.as_py())
-    if pa.types.is_boolean(kind) and pa.types.is_boolean(given):
+    if any(is_kind(kind) and is_kind(given) for is_kind in (_is_text, pa.types.is_boolean, pa.types.is_decimal)):
         return literal_of(value.as_py())
     if pa.types.is_integer(given) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
         return literal_of(value.as_py())
     if pa.types.is_float64(kind) and (pa.types.is_floating(given) or pa.types.is_integer(given)):
         return literal_of(_double(value.as_py()))
-    if pa.types.is_decimal(kind) and pa.types.is_decimal(given):
-        return literal_of(value.as_py())
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given) and kind.unit in ("ms", "us"):
         return _timestamp(value, kind)
     if pa.types.is_date32(kind) and pa.types.is_date32(given):

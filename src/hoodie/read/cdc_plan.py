@@ -74,10 +74,6 @@ class _LoggedGroups:
                 new.add(group)
         return cls(files, frozenset(new))
 
-    def have_all_of(self, groups: set[_Group]) -> bool:
-        """Return whether no state before the commit is needed for the changes of these groups."""
-        return groups <= {*self.files, *self.new}
-
 
 def logged_rows(store: Store, files: Mapping[str, int], images: list[pa.Field]) -> Iterator[pa.Table] | None:
     """Return the logged changes block by block, with the columns `op`, `before` and `after`.
@@ -127,20 +123,13 @@ UNCHANGING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LateScans:
-    """How all columns of rows are read that keep their commit time, before and after a commit. Picklable."""
-
-    before: SliceScan
-    after: SliceScan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitScans:
     """How the file slices around one commit are read. Picklable.
 
     `before` reads all rows, `after` the rows that the commit wrote, `keys` all record keys after it. `logged` are the
-    columns that the images of logged changes must have. `late` is None if no late row can change a row that keeps its
-    commit time: no slice has logs, or the merge rule has no ordering columns.
+    columns that the images of logged changes must have. `late`: how all columns of rows that keep their commit time are
+    read, before and after the commit; None if no late row can change such a row: no slice has logs, or the merge rule
+    has no ordering columns.
     """
 
     instant_time: str
@@ -148,7 +137,7 @@ class CommitScans:
     after: SliceScan
     keys: SliceScan
     logged: pa.Schema
-    late: LateScans | None = None
+    late: tuple[SliceScan, SliceScan] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +306,7 @@ def _of_commit(
     except ViewOvertakenError:
         raise
     except HistoryLostError as error:
-        if not logged.have_all_of(written | gone):
+        if not (written | gone) <= {*logged.files, *logged.new}:
             raise
         lost = error
     after = _slices(after_view, partitions)
@@ -344,12 +333,12 @@ def _of_commit(
             yield change
 
 
-def _late_scans(schema: pa.Schema, old: ScanPlan, new: ScanPlan) -> LateScans | None:
+def _late_scans(schema: pa.Schema, old: ScanPlan, new: ScanPlan) -> tuple[SliceScan, SliceScan] | None:
     columns = (RECORD_KEY, *without_meta_fields(schema).names)
     after = SliceScan.of(replace(new, columns=columns))
     if after.merge is None or not after.merge.merger.logged_ordering:
         return None
-    return LateScans(before=SliceScan.of(replace(old, columns=columns)), after=after)
+    return SliceScan.of(replace(old, columns=columns)), after
 
 
 def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], FileSlice]:

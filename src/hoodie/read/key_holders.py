@@ -142,10 +142,13 @@ def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = Non
     buckets = _buckets_of(view, keys, as_of=as_of)
     if buckets is not None:
         return buckets
+    found = _looked_up(view, keys, as_of)
+    return None if found is None else KeyHolders(found.groups)
+
+
+def _looked_up(view: TableView, keys: pa.StringArray, as_of: str | None) -> FoundLocations | None:
     state = index_for_reads(view, as_of=as_of)
-    if state is None:
-        return None
-    return KeyHolders(look_up(LocalEngine(), view.store, state, keys).groups)
+    return None if state is None else look_up(LocalEngine(), view.store, state, keys)
 
 
 def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> FoundLocations | None:
@@ -153,10 +156,9 @@ def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -
 
     Locations in removed file groups are left out.
     """
-    state = index_for_reads(view, as_of=as_of)
-    if state is None:
+    found = _looked_up(view, keys, as_of)
+    if found is None:
         return None
-    found = look_up(LocalEngine(), view.store, state, keys)
     partitions = {path for path, _ in found.groups}
     current = {(part.partition_path, part.file_id) for part in list_slices(view, partitions, as_of=as_of)}
     check_still_there(view, as_of)
@@ -189,11 +191,8 @@ def holders_where(
     buckets = _buckets_of(view, keys, as_of=as_of) if wanted.is_certain else None
     if buckets is not None:
         return replace(buckets, few_keys=few_keys)
-    state = index_for_reads(view, as_of=as_of)
-    if state is None:
-        return None
-    found = look_up(LocalEngine(), view.store, state, keys)
-    if not wanted.is_certain and (found.codes < 0).any():
+    found = _looked_up(view, keys, as_of)
+    if found is None or (not wanted.is_certain and (found.codes < 0).any()):
         return None
     return KeyHolders(found.groups, few_keys)
 

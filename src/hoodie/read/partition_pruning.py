@@ -58,13 +58,10 @@ class PartitionPruning:
             return None
         try:
             where.row_filter(schema)
-        except (UnsupportedError, SchemaMismatchError):
+            key_generator = table_key_generator(view.config)
+        except (UnsupportedError, SchemaMismatchError, InvalidConfigError):
             return None
-        try:
-            is_bootstrapped = view.config.bootstrap_base_path is not None
-            return cls(where, schema, table_key_generator(view.config), fields, is_bootstrapped)
-        except (UnsupportedError, InvalidConfigError):
-            return None
+        return cls(where, schema, key_generator, fields, view.config.bootstrap_base_path is not None)
 
     def to_list(self) -> WantedPartitions:
         """Return the partitions whose files must be listed, or a function that chooses them among all partitions.

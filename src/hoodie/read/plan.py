@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,13 +85,9 @@ class ReadExplained(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        by = {name: getattr(self.skipped, name) for name in Skipped.__dataclass_fields__}
-        return {
-            "all_file_slices": self.all_file_slices,
-            "file_slices": self.file_slices,
-            "size_bytes": self.size_bytes,
-            **{f"skipped_{name}": count for name, count in by.items()},
-        }
+        facts = asdict(self)
+        skipped = facts.pop("skipped")
+        return {**facts, **{f"skipped_{name}": count for name, count in skipped.items()}}
 
     def __str__(self) -> str:
         found = self.to_dict()

@@ -244,15 +244,8 @@ def _check_timeline_folder(store: Store, config: TableConfig, layout: Layout) ->
     raise CorruptFileError(
         f"expected the folder of the timeline with instants, or with the folder {config.history_path} of a new table; "
         f"found neither. hoodie.properties has {paths}, and {HOODIE_FOLDER} has these folders: {names or 'none'}. "
-        f"Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed. "
-        f"{_mend_empty_table(store, f'{folder}/{config.history_path}')}",
-        path=store.uri(folder),
-    )
-
-
-def _mend_empty_table(store: Store, history: str) -> str:
-    """Return what to do about an empty table in an object store: copies of objects often lack the folder markers."""
-    return (
+        "Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed. "
         "If the table never had a commit, and a copy of its objects lost the markers of empty folders, create the "
-        f"empty object {store.uri(f'{history}/.keep')}"
+        f"empty object {store.uri(f'{folder}/{config.history_path}/.keep')}",
+        path=store.uri(folder),
     )

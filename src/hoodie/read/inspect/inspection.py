@@ -123,9 +123,9 @@ class Inspection:
 
         Raises: CorruptFileError if the archive is damaged; a damaged commit has its error in the column `problem`.
         """
-        from hoodie.read.inspect.timelines import Page, timeline_page
+        from hoodie.read.inspect.timelines import timeline_page
 
-        return timeline_page(self.view, Page(limit=limit, before=before, archived=archived, metadata=metadata))
+        return timeline_page(self.view, limit, before, archived=archived, metadata=metadata)
 
     def waits(self) -> pa.Table:
         """List what waits: pending plans, dead and running writes, log files; each with the command that carries it on.
