@@ -19,28 +19,15 @@ import pyarrow.compute as pc
 
 from hoodie.files.base_rows import BaseRows
 from hoodie.files.logs.log_records import VersionReader, delete_keys, row_keys
-from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
+from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
 from hoodie.files.merge_results import POSITION, MergeResult, Part
-from hoodie.files.slice_read import SliceRead
+from hoodie.files.slice_read import SliceRead as SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_groups import LIKELY_KEYS, StoredGroups
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, KeyLookup, spread
 from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
 from hoodie.storage import ScratchFolder, Store, scratch_folder
-
-__all__ = [
-    "ScanRule",
-    "SliceRead",
-    "deleted_keys",
-    "logged_keys",
-    "merge_or_copy",
-    "read_file_slice",
-    "read_logged_rows",
-    "split_slice",
-    "superseded_positions",
-    "written_keys",
-]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -116,7 +103,7 @@ def split_slice(
 def _read(
     store: Store, file_slice: FileSlice, read: SliceRead, wanted: Part, groups: StoredGroups | None = None
 ) -> Generator[Any, None, None]:
-    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    blocks = scan_blocks(store, file_slice.log_files, read.rule)
     rule = replace(read.fold_rule, is_partial=any(block.is_partial for block in blocks))
     result = MergeResult(read, rule, wanted)
     base = BaseRows(store, file_slice, read, rule, result)
@@ -148,7 +135,7 @@ def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead, *, in_ord
 
     Raises: as `read_file_slice`.
     """
-    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    blocks = scan_blocks(store, file_slice.log_files, read.rule)
     return _distinct(delete_keys(store, blocks, in_order=in_order))
 
 
@@ -157,7 +144,7 @@ def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.Stri
 
     Raises: as `read_file_slice`.
     """
-    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    blocks = scan_blocks(store, file_slice.log_files, read.rule)
     return _distinct(row_keys(store, blocks))
 
 
@@ -168,7 +155,7 @@ def written_keys(store: Store, file_slice: FileSlice, read: SliceRead, instant_t
     """
     # In version 6 a name has the base instant: all files are searched if none is named by the instant.
     named = [log for log in file_slice.log_files if log.name.instant_time == instant_time]
-    found = scan_blocks(store, named or file_slice.log_files, read.scan_rule)
+    found = scan_blocks(store, named or file_slice.log_files, read.rule)
     blocks = [block for block in found if block.instant_time == instant_time]
     return _distinct(chain(row_keys(store, blocks), delete_keys(store, blocks, in_order=True)))
 

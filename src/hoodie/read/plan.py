@@ -192,13 +192,18 @@ class ScanPlan:
         config = self.view.config
         check_defaults(config, lambda: self.view.schema(as_of=self.as_of).avro)
         coarse, on_keys = self._base_filter(in_utc)
-        return replace(
-            slice_read(config, self.schema),
-            columns=tuple(columns),
-            stored=self.stored,
+        read = slice_read(config, self.schema)
+        rule = replace(
+            read.rule,
             latest_instant=self.as_of,
             timeline=self.view.timeline if config.version.validates_log_blocks else None,
             older=self.view.timeline if self.view.until is not None else None,
+        )
+        return replace(
+            read,
+            columns=tuple(columns),
+            stored=self.stored,
+            rule=rule,
             base_filter=coarse,
             base_filter_on_keys=on_keys,
         )

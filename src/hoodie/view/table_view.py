@@ -390,7 +390,9 @@ class TableView:
         if self.config.table_type is TableType.MERGE_ON_READ:
             check_defaults(self.config, lambda: self.schema().avro)
         read = slice_read(self.config, with_meta_fields(columns or self.schema().arrow), merger)
-        return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
+        if self.config.version.validates_log_blocks:
+            read = replace(read, rule=replace(read.rule, timeline=self.whole_timeline()))
+        return read
 
     def replaced_file_ids(self, as_of: str | None = None) -> dict[str, set[str]]:
         """Return the file ids that completed replace commits replaced (as of a requested time), by partition path."""

@@ -71,7 +71,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
             "later; compact the table with t.compact()"
         )
     least = blocks_min if blocks_min is not None else compaction.LOG_COMPACTION_BLOCKS.get(view.config.raw)
-    rule, order = view.slice_read().scan_rule, LogOrder(view)
+    rule, order = view.slice_read().rule, LogOrder(view)
     foldable = (order.foldable(found) for found in list_slices(view))
     chosen = [
         found
@@ -194,7 +194,7 @@ class CompactLogs:
         """
         started = time.monotonic()
         store = open_store(self.store)
-        blocks = scan_blocks(store, task.log_files, self.read.scan_rule)
+        blocks = scan_blocks(store, task.log_files, self.read.rule)
         if _is_partial(blocks):
             return None
         entries, count = self._folded(store, blocks)
