@@ -136,15 +136,12 @@ def _less_the_last(
     for group, rows in _rows_by_group(store, hits, asked):
         lives[np.setdiff1d(rows, dead.get(group, ()), assume_unique=True)] = True
     kept: dict[Group, Rows] = {}
-    for group in sorted(dead, key=lambda group: (_newest(slices[group]), group), reverse=True):
+    newest = {group: max(log.name.instant_time for log in slices[group].log_files) for group in dead}
+    for group in sorted(dead, key=lambda group: (newest[group], group), reverse=True):
         rows = dead[group]
         kept[group] = rows[lives[rows]]
         lives[rows] = True
     return kept
-
-
-def _newest(file_slice: FileSlice) -> str:
-    return max(log.name.instant_time for log in file_slice.log_files)
 
 
 def _without(store: Store, hits: Sequence[StagedHits], dead: dict[Group, Rows], path: str) -> tuple[StagedHits, ...]:

@@ -27,7 +27,7 @@ from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_lo
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
 from hoodie.read.changes import BEGINNING, Columns, span_of, writes_of_span
-from hoodie.read.chosen_columns import Path, chosen_columns, picked_schema
+from hoodie.read.chosen_columns import Path, chosen_columns, returned_schema
 from hoodie.read.local import SliceScan
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.plan import ScanPlan, check_formats, check_readable
@@ -239,7 +239,7 @@ def plan_cdc(
     paths = paths or tuple((name,) for name in names)
     return CdcPlan(
         view=at_end,
-        schema=picked_schema(images, paths),
+        schema=returned_schema(images, names, paths),
         read=read,
         paths=paths,
         where=where,

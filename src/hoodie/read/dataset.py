@@ -16,9 +16,8 @@ from hoodie.engine.ahead import reader_of
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import BaseFile
 from hoodie.read.arrow_filter import columns_of, shown, translated
-from hoodie.read.batches import read_batches
 from hoodie.read.chosen_columns import checked_columns
-from hoodie.read.local import SliceScan, count_rows, first_of
+from hoodie.read.local import SliceScan, count_rows, first_of, read_batches
 from hoodie.read.plan import ScanPlan, plan_scan, scan_schema
 from hoodie.read.times import When
 from hoodie.view.table_view import TableView

@@ -1,20 +1,21 @@
 """Execute a scan in this process: read file slices on threads, prune row groups, filter rows, return Arrow data.
 
-`stream`, `first_rows` and `count_rows` need bounded memory.
+`stream`, `read_batches`, `first_rows` and `count_rows` need bounded memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.engine import LocalEngine, TaskContext, engine_beside
-from hoodie.engine.ahead import reader_of
-from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.engine.ahead import ahead, reader_of
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import open_base_file
 from hoodie.files.base_rows import has_types, matching_row_groups, row_groups_with_keys
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
@@ -27,6 +28,9 @@ from hoodie.storage import Store
 
 if TYPE_CHECKING:
     from hoodie.records.expression import RowExpression
+
+_WAITING = 2
+"""Batches of each thread that wait for the consumer."""
 
 
 def read_table(plan: ScanPlan) -> pa.Table:
@@ -224,6 +228,35 @@ def stream(plan: ScanPlan) -> pa.RecordBatchReader:
             yield from scan.batches(plan.view.store, file_slice)
 
     return reader_of(plan.output_schema, batches())
+
+
+def read_batches(
+    plan: ScanPlan, batch_rows: int | None = None, *, scan: SliceScan | None = None
+) -> pa.RecordBatchReader:
+    """Return the rows of a scan as a stream, in no defined order.
+
+    `batch_rows`: the most rows of a batch, at least 1; None for batches as they are read. `scan`: other rules to read
+    the slices of the plan by; its columns are those of the batches.
+
+    Memory: for each thread what `SliceScan.batches` holds, and three batches. Raises: InvalidConfigError for another
+    `batch_rows`; as `SliceScan.of` now, and errors of files while the stream is read.
+    """
+    if batch_rows is not None and batch_rows < 1:
+        raise InvalidConfigError(f"batch_rows={batch_rows}: expected a whole number from 1")
+    scan = scan or SliceScan.of(plan)
+    return reader_of(scan.output_schema, _batches(plan, scan, batch_rows))
+
+
+def _batches(plan: ScanPlan, scan: SliceScan, batch_rows: int | None) -> Iterator[pa.RecordBatch]:
+    # Slices with log files take longest: a thread that begins with them does not end last.
+    slices = sorted(plan.slices, key=lambda found: not found.log_files)
+    threads = min(LocalEngine().threads, len(slices))
+    if threads == 0:
+        return
+    reads = (partial(scan.batches, plan.view.store, file_slice) for file_slice in slices)
+    for batch in ahead(reads, threads=threads, waiting=threads * _WAITING):
+        for start in range(0, batch.num_rows, batch_rows or max(batch.num_rows, 1)):
+            yield batch.slice(start, batch_rows)
 
 
 def first_rows(plan: ScanPlan, limit: int) -> pa.Table:

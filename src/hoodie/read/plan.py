@@ -321,12 +321,10 @@ def plan_scan(
     )
 
 
-def scan_schema(
-    view: TableView, *, columns: str | Sequence[str] | None = None, as_of: When | None = None, kind: str = SNAPSHOT
-) -> pa.Schema:
+def scan_schema(view: TableView, *, as_of: When | None = None, kind: str = SNAPSHOT) -> pa.Schema:
     """Return the schema of the rows of `plan_scan`, without a listing of files. Raises: as `plan_scan`."""
     _, _, schema = _snapshot(view, as_of, kind)
-    return returned_schema(schema, *chosen_columns(schema, columns))
+    return returned_schema(schema, schema.names, WHOLE)
 
 
 def _snapshot(view: TableView, as_of: When | None, kind: str) -> tuple[TableView, str | None, pa.Schema]:

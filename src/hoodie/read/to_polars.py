@@ -17,9 +17,8 @@ from pyarrow.compute import Expression
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
-from hoodie.read.batches import read_batches
 from hoodie.read.dataset import Snapshot
-from hoodie.read.local import SliceScan
+from hoodie.read.local import SliceScan, read_batches
 from hoodie.read.native_scan import FILES_MAX, NativeFiles, Stored, is_local, native_files, reader_options
 from hoodie.read.plan import ScanPlan
 

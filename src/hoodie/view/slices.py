@@ -72,9 +72,9 @@ def list_slices(
     return slices
 
 
-def list_existing_slices(view: TableView, partitions: Collection[str], *, as_of: str | None = None) -> list[FileSlice]:
+def list_existing_slices(view: TableView, partitions: Collection[str]) -> list[FileSlice]:
     """Return the slices as `list_slices`, made of the files that exist: the caller checks that none was cleaned."""
-    return _slices_of(view, list_files(view, partitions), as_of, partitions)
+    return _slices_of(view, list_files(view, partitions), None, partitions)
 
 
 def _check_no_file_is_lost(

@@ -22,7 +22,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import Index, IndexUpdate, Tagged, TagRequest
 from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_identity
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
-from hoodie.index.hbase.tag import Fetched, KeyTask, ResolveTask, fetch, resolve
+from hoodie.index.hbase.tag import KeyTask, ResolveTask, fetch, resolve
 from hoodie.index.hbase.versions import (
     Version,
     committed_instants,
@@ -290,15 +290,10 @@ class HBaseIndex(Index):
         engine = request.engine_for(sum(keys.rows for keys in request.keys) * ENTRY_BYTES)
         tasks = list(self._tasks(request, engine.parallelism))
         fetched = engine.run(fetch, tasks)
-        resolving = self._committed(fetched)
-        parts = engine.run(resolve, resolving)
-        return tagged_by_entries(self.view, request, parts, may_move=self.update_partition_path)
-
-    def _committed(self, fetched: Sequence[Fetched]) -> list[ResolveTask]:
-        """Return the tasks that choose versions, with the instants of these versions that are committed."""
         times = frozenset[str]().union(*(part.instant_times for part in fetched))
         committed = committed_instants(self.view, times, self.settings.identity) if times else set()
-        return [ResolveTask(part, part.instant_times & committed) for part in fetched]
+        parts = engine.run(resolve, [ResolveTask(part, part.instant_times & committed) for part in fetched])
+        return tagged_by_entries(self.view, request, parts, may_move=self.update_partition_path)
 
     def _tasks(self, request: TagRequest, parallelism: int) -> Iterator[KeyTask]:
         by_group: dict[int, list[StagedKeys]] = {}

@@ -132,9 +132,9 @@ def table_slices(view: TableView, partition: str | None, *, limit: int | None = 
     return pa.Table.from_pylist([_slice_row(one, row_counts) for one in wanted], schema=SLICES_SCHEMA)
 
 
-def checked_slices(view: TableView, partition: str | None = None) -> list[FileSlice]:
+def checked_slices(view: TableView) -> list[FileSlice]:
     """Return the newest slices. Raises: ViewOvertakenError if a clean took files of them meanwhile."""
-    slices = list_slices(view, None if partition is None else [partition])
+    slices = list_slices(view)
     check_still_there(view)
     return slices
 
