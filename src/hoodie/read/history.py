@@ -13,24 +13,14 @@ from hoodie.format.avro.file import is_avro_file, parse_record
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.json_text import parse_json
 from hoodie.format.table.table_config import TimelineZone
+from hoodie.read.report import report_schema
 from hoodie.timeline import Action, Instant, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
 
-HISTORY_SCHEMA = pa.schema(
-    [
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
-        pa.field("action", pa.string(), nullable=False),
-        pa.field("operation", pa.string()),
-        pa.field("state", pa.string(), nullable=False),
-        pa.field("inserted", pa.int64()),
-        pa.field("updated", pa.int64()),
-        pa.field("deleted", pa.int64()),
-        pa.field("files_created", pa.int64()),
-        pa.field("files_updated", pa.int64()),
-        pa.field("bytes_written", pa.int64()),
-        pa.field("seconds", pa.float64()),
-    ]
+HISTORY_SCHEMA = report_schema(
+    "instant string, completed_at time?, action string, operation string?, state string, inserted int64?, "
+    "updated int64?, deleted int64?, files_created int64?, files_updated int64?, bytes_written int64?, "
+    "seconds float64?"
 )
 
 

@@ -19,28 +19,13 @@ from hoodie.metadata.slices import SliceReader
 from hoodie.read.changes import completed_between
 from hoodie.read.local import first_of
 from hoodie.read.lookup import location_columns
+from hoodie.read.report import report_schema
 from hoodie.read.times import When, view_as_of
 from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 
-ENTRIES_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-    ]
-)
-CHANGES_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("change", pa.string(), nullable=False),
-        pa.field("partition_path", pa.string()),
-        pa.field("file_id", pa.string()),
-        pa.field("instant", pa.string(), nullable=False),
-    ]
-)
+ENTRIES_SCHEMA = report_schema("key string, partition_path string, file_id string, instant string, bucket int32")
+CHANGES_SCHEMA = report_schema("key string, change string, partition_path string?, file_id string?, instant string")
 _BATCH_ROWS = 64 * 1024
 
 

@@ -22,6 +22,7 @@ from hoodie.index.record.look_up import FoundLocations
 from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import KeySet, SliceScan, read_table
 from hoodie.read.plan import ScanPlan, check_readable, plan_keys
+from hoodie.read.report import report_schema
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
@@ -89,14 +90,7 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
     return rows.filter(is_new)
 
 
-LOCATIONS_SCHEMA = pa.schema(
-    [
-        pa.field(RECORD_KEY, pa.string(), nullable=False),
-        pa.field("partition_path", pa.string()),
-        pa.field("file_id", pa.string()),
-        pa.field("instant", pa.string()),
-    ]
-)
+LOCATIONS_SCHEMA = report_schema(f"{RECORD_KEY} string, partition_path string?, file_id string?, instant string?")
 
 
 def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = None) -> pa.Table:

@@ -25,47 +25,26 @@ from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY, ba
 from hoodie.format.schema.column_ids import LATEST_SCHEMA
 from hoodie.format.schema.table_schema import avro_to_arrow, without_meta_fields
 from hoodie.read.history import completed_at, history_row
-from hoodie.read.inspect.notes import with_notes
+from hoodie.read.report import report_schema, with_notes
 from hoodie.storage import together
 from hoodie.timeline import Instant, to_instant_time
 from hoodie.view.table_view import TableView
 
-GROWTH_SCHEMA = pa.schema(
-    [
-        pa.field("day", pa.date32(), nullable=False),
-        *(
-            pa.field(name, pa.int64(), nullable=False)
-            for name in ("commits", "inserted", "updated", "deleted", "rows", "bytes_written", "files_created")
-        ),
-        pa.field("small_files", pa.int64(), nullable=False),
-    ]
+GROWTH_SCHEMA = report_schema(
+    "day date32, commits int64, inserted int64, updated int64, deleted int64, rows int64, bytes_written int64, "
+    "files_created int64, small_files int64"
 )
-WRITERS_SCHEMA = pa.schema(
-    [
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
-        pa.field("operation", pa.string()),
-        pa.field("writer", pa.string(), nullable=False),
-        pa.field("place", pa.string()),
-        pa.field("extra", pa.map_(pa.string(), pa.string()), nullable=False),
-    ]
+WRITERS_SCHEMA = report_schema(
+    "instant string, completed_at time?, operation string?, writer string, place string?"
+).append(pa.field("extra", pa.map_(pa.string(), pa.string()), nullable=False))
+FLOWS_SCHEMA = report_schema(
+    "flow string, kind string, place string, instant string, completed_at time?, age_seconds float64?"
 )
-FLOWS_SCHEMA = pa.schema(
-    [
-        pa.field("flow", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("place", pa.string(), nullable=False),
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
-        pa.field("age_seconds", pa.float64()),
-    ]
-)
-_COLUMN = pa.struct([pa.field("name", pa.string()), pa.field("type", pa.string()), pa.field("nullable", pa.bool_())])
-_CHANGE = pa.struct([pa.field("name", pa.string()), pa.field("from", pa.string()), pa.field("to", pa.string())])
+_COLUMN = pa.struct(list(report_schema("name string?, type string?, nullable bool?")))
+_CHANGE = pa.struct(list(report_schema("name string?, from string?, to string?")))
 SCHEMAS_SCHEMA = pa.schema(
     [
-        pa.field("instant", pa.string()),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
+        *report_schema("instant string?, completed_at time?"),
         pa.field("columns", pa.list_(_COLUMN), nullable=False),
         pa.field("added", pa.list_(pa.string()), nullable=False),
         pa.field("removed", pa.list_(pa.string()), nullable=False),

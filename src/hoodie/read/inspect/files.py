@@ -16,6 +16,7 @@ from hoodie.files.slices import FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, instant_of_data_file, parse_data_file
 from hoodie.read.history import completed_at
 from hoodie.read.inspect.parts import file_parts, slice_parts
+from hoodie.read.report import report_schema
 from hoodie.timeline import Timeline
 from hoodie.view.last_writes import last_writes
 from hoodie.view.listing import list_files, with_archived_between
@@ -23,43 +24,19 @@ from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
-FILES_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("is_current", pa.bool_(), nullable=False),
-        pa.field("rows", pa.int64()),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-    ]
+FILES_SCHEMA = report_schema(
+    "partition_path string, file string, kind string, file_id string, instant string, is_current bool, "
+    "rows int64?, size_bytes int64"
 )
-SLICES_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("base_instant", pa.string(), nullable=False),
-        pa.field("base_file", pa.string()),
-        pa.field("base_rows", pa.int64()),
-        pa.field("base_size_bytes", pa.int64(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("log_size_bytes", pa.int64(), nullable=False),
-    ]
+SLICES_SCHEMA = report_schema(
+    "partition_path string, file_id string, base_instant string, base_file string?, base_rows int64?, "
+    "base_size_bytes int64, log_files int64, log_size_bytes int64"
 )
-PARTITIONS_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_groups", pa.int64(), nullable=False),
-        pa.field("base_rows", pa.int64()),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("latest_instant", pa.string(), nullable=False),
-    ]
+PARTITIONS_SCHEMA = report_schema(
+    "partition_path string, file_groups int64, base_rows int64?, size_bytes int64, log_files int64, "
+    "latest_instant string"
 )
-GROUP_SCHEMA = pa.schema(
-    [*FILES_SCHEMA, pa.field("operation", pa.string()), pa.field("completed_at", pa.timestamp("ms", "UTC"))]
-)
+GROUP_SCHEMA = pa.schema([*FILES_SCHEMA, *report_schema("operation string?, completed_at time?")])
 
 
 def table_files(view: TableView) -> pa.Table:

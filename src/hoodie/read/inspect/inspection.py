@@ -14,21 +14,13 @@ from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.inspect.files import checked_slices, files_of_group, table_files, table_partitions, table_slices
 from hoodie.read.inspect.waiting import Findings
+from hoodie.read.report import report_schema
 from hoodie.read.times import When
 from hoodie.timeline import Action, LockOptions
 from hoodie.timeline.locks.inspection import found_locks
 from hoodie.view.table_view import TableView
 
-LOCKS_SCHEMA = pa.schema(
-    [
-        pa.field("provider", pa.string(), nullable=False),
-        pa.field("place", pa.string(), nullable=False),
-        pa.field("is_ours", pa.bool_(), nullable=False),
-        pa.field("holder", pa.string()),
-        pa.field("written", pa.timestamp("ms", "UTC")),
-        pa.field("until", pa.timestamp("ms", "UTC")),
-    ]
-)
+LOCKS_SCHEMA = report_schema("provider string, place string, is_ours bool, holder string?, written time?, until time?")
 
 
 @check_methods

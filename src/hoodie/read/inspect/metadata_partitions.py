@@ -12,21 +12,14 @@ from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants
 from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.slices import newest_slices
+from hoodie.read.report import report_schema
 from hoodie.storage import together
 from hoodie.timeline import Timeline
 from hoodie.view.table_view import TableView
 
-METADATA_SCHEMA = pa.schema(
-    [
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("file_groups", pa.int64(), nullable=False),
-        pa.field("files", pa.int64(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("newest_instant", pa.string()),
-        pa.field("newest_compaction", pa.string()),
-        pa.field("is_inflight", pa.bool_(), nullable=False),
-    ]
+METADATA_SCHEMA = report_schema(
+    "partition string, file_groups int64, files int64, log_files int64, bytes int64, newest_instant string?, "
+    "newest_compaction string?, is_inflight bool"
 )
 
 

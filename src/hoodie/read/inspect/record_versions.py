@@ -17,11 +17,11 @@ from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, with
 from hoodie.read.cdc import AFTER, BEFORE, change_batches
 from hoodie.read.cdc_plan import UNCHANGING, CdcPlan, plan_cdc
 from hoodie.read.history import completed_at
-from hoodie.read.inspect.notes import with_notes
 from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import read_table
 from hoodie.read.lookup import location_rows
 from hoodie.read.plan import COMMIT_TIME, check_readable, plan_keys
+from hoodie.read.report import with_notes
 from hoodie.read.times import OrderTime, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Instant

@@ -21,18 +21,12 @@ from hoodie.errors import HoodieError
 from hoodie.files.slices import FileSlice
 from hoodie.read.inspect.files import RowCounts
 from hoodie.read.inspect.parts import slice_parts
+from hoodie.read.report import report_schema
 from hoodie.view.table_view import TableView
 
-BACKLOG_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("base_instant", pa.string(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("log_size_bytes", pa.int64(), nullable=False),
-        pa.field("base_size_bytes", pa.int64(), nullable=False),
-        pa.field("cost_bytes", pa.int64(), nullable=False),
-    ]
+BACKLOG_SCHEMA = report_schema(
+    "partition_path string, file_id string, base_instant string, log_files int64, log_size_bytes int64, "
+    "base_size_bytes int64, cost_bytes int64"
 )
 _FIRST_BOUND: Final = 4_000
 _FACTOR: Final = 4

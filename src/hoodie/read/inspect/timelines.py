@@ -16,6 +16,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.paths import METADATA_HOODIE_FOLDER
 from hoodie.read.history import HISTORY_SCHEMA, commit_of, history_row, parsed_time
+from hoodie.read.report import report_schema
 from hoodie.storage import together
 from hoodie.timeline import (
     Action,
@@ -29,14 +30,7 @@ from hoodie.timeline import (
 )
 from hoodie.view.table_view import TableView
 
-TIMELINE_SCHEMA = pa.schema(
-    [
-        *HISTORY_SCHEMA,
-        pa.field("requested_at", pa.timestamp("ms", "UTC")),
-        pa.field("is_archived", pa.bool_(), nullable=False),
-        pa.field("problem", pa.string()),
-    ]
-)
+TIMELINE_SCHEMA = pa.schema([*HISTORY_SCHEMA, *report_schema("requested_at time?, is_archived bool, problem string?")])
 
 
 def timeline_page(view: TableView, limit: int, before: str | None, *, archived: bool, metadata: bool) -> pa.Table:

@@ -23,6 +23,7 @@ from hoodie.format.table.table_config import TableType
 from hoodie.index.record.building.plan import build_of
 from hoodie.read.history import parsed_time
 from hoodie.read.inspect.parts import slice_parts
+from hoodie.read.report import report_schema
 from hoodie.results import Severity
 from hoodie.storage import together
 from hoodie.timeline import Action, Instant, State, is_live
@@ -31,16 +32,7 @@ from hoodie.timeline.owner import Owner
 from hoodie.view.pending_plans import stored_clustering, stored_plan
 from hoodie.view.table_view import TableView
 
-WAITS_SCHEMA = pa.schema(
-    [
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("instant", pa.string()),
-        pa.field("state", pa.string(), nullable=False),
-        pa.field("since", pa.timestamp("ms", "UTC")),
-        pa.field("about", pa.string(), nullable=False),
-        pa.field("command", pa.string(), nullable=False),
-    ]
-)
+WAITS_SCHEMA = report_schema("kind string, instant string?, state string, since time?, about string, command string")
 Findings = Iterable[Mapping[str, str]]
 """What is wrong on a timeline: kind, severity, key, meaning and remedy of each finding."""
 _KINDS: Final[Mapping[Action, str]] = {
