@@ -40,9 +40,6 @@ _KEYS_STAY_UNIQUE = frozenset(
 )
 """Operations that keep keys unique in a partition in which they are unique; see `_inserting_partitions` for inserts."""
 
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Actions whose plans name their file groups."""
-
 _DELETING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
 """Actions that delete data files."""
 
@@ -249,9 +246,9 @@ def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> Non
     """
     if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
         for instant in _later_writes(now, instant_time):
-            if instant.action in _SERVICES or (instant.is_completed and not now.commit_facts(instant).changes_schema):
-                continue
-            raise conflict(f"{instant} began while the columns changed")
+            sets_no_schema = instant.is_completed and not now.commit_facts(instant).changes_schema
+            if not (instant.action.is_planned_service or sets_no_schema):
+                raise conflict(f"{instant} began while the columns changed")
 
 
 def refuse_later_writes(now: TableView, instant_time: str) -> None:
@@ -448,7 +445,7 @@ def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGr
     for folder in view.store.folders(TEMP_FOLDER):
         other = name_of(folder)
         found = view.timeline.get(other)
-        is_service = found is not None and found.action in _SERVICES
+        is_service = found is not None and found.action.is_planned_service
         # Folders of other names have the staged rows of writes.
         if not other.isdigit() or other == instant_time or is_service:
             continue

@@ -29,6 +29,8 @@ class Action(StrEnum):
     """The action in the name of the completed file; for example, a compaction completes as `commit`."""
     writes_data: bool
     """Whether the action is part of the write timeline, that is, adds or removes data files."""
+    is_planned_service: bool
+    """Whether the action is a compaction, log compaction or clustering: the name of its completed file is another."""
 
 
 _COMPLETED_AS = {
@@ -49,6 +51,7 @@ _WRITE_ACTIONS = frozenset(
 for _action in Action:
     _action.completed_as = _COMPLETED_AS.get(_action, _action)
     _action.writes_data = _action in _WRITE_ACTIONS
+    _action.is_planned_service = _action in _COMPLETED_AS
 
 
 class State(IntEnum):

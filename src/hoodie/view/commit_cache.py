@@ -191,7 +191,7 @@ class CommitCache:
     def follow(self, timeline: Timeline) -> int:
         """Return a number of the table that the folder has by its timeline now.
 
-        If it is another table than that of the last timeline, everything is forgotten, and the number is another one.
+        If the last timeline was of another table, everything is forgotten, and the number is another one.
         """
         with self._lock:
             if self._timeline is not None and _is_of_another_table(self._timeline, timeline):

@@ -12,7 +12,7 @@ from hoodie.display import command_text
 from hoodie.errors import CorruptFileError
 from hoodie.files.markers import marker_folder
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
+from hoodie.format.instants.commit_metadata import REARRANGING, CommitMetadata, WriteOperation
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
@@ -26,10 +26,6 @@ from hoodie.view.listing import list_files
 from hoodie.view.pending_plans import input_files, stored_rollback_plan
 from hoodie.view.table_view import TableView
 
-_SERVICES = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
-"""Operations that begin without rolling back dead writes."""
-_PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Pending table services are executed again, as long as their input files are there."""
 REPLACING = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
 """Actions after which files of other groups are gone too."""
 
@@ -180,11 +176,11 @@ def _proof(view: TableView, instant: Instant, later: Sequence[Instant], *, is_re
         commit = view.commit_metadata(known)
         if time in bases_of(commit, view.config.version):
             return f"{known} was written on its files"
-        if commit.operation_type not in _SERVICES:
+        if commit.operation_type not in REARRANGING:  # these begin without rolling back dead writes
             writer = writer or known
     if any(found.action.writes_data for found in view.archive().find([time])):
         return "it is archived"
-    if instant.action in _PLANNED:
+    if instant.action.is_planned_service:  # it is executed again, as long as its input files are there
         gone = _deleted_input(view, instant) if is_recorded else ""
         return f"its input file {gone} was deleted, and a clean keeps the files of pending plans" if gone else None
     if not is_recorded or writer is None:

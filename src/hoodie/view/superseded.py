@@ -15,13 +15,12 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.format.filenames import name_of
-from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.commit_metadata import REARRANGING
 from hoodie.format.instants.replaced_files import Findings, Replaced, found_by
 from hoodie.timeline import Instant
 from hoodie.view.pending_plans import FileGroup, input_files
 from hoodie.view.table_view import TableView
 
-_PLANNED = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 _FILES_KEPT = 100_000
 
 
@@ -65,7 +64,7 @@ def _read(view: TableView, writes: Sequence[Instant]) -> list[Findings]:
         files: list[tuple[str, str]] = []
         try:
             commit = view.commit_metadata(instant)
-            if commit.operation_type in _PLANNED:
+            if commit.operation_type in REARRANGING:
                 with suppress(CorruptFileError):
                     planned = input_files(view, instant)
                     files = [(path, name) for path, names in planned.items() for name in sorted(names)]

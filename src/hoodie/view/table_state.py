@@ -122,10 +122,7 @@ class TableState:
         return config
 
     def last_config(self) -> TableConfig:
-        """Return the properties that were read last; read them if they were never read.
-
-        Raises: as `read_config`.
-        """
+        """Return the properties that were read last; read them if they were never read."""
         return self._properties.last_read()
 
     def note_config(self, config: TableConfig) -> None:

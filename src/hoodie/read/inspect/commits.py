@@ -18,7 +18,7 @@ import pyarrow as pa
 from hoodie.config.secrets import masked, redacted
 from hoodie.config.writes import SMALL_FILE_BYTES
 from hoodie.errors import HoodieError
-from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation
+from hoodie.format.instants.commit_metadata import REARRANGING, SCHEMA_KEY, CommitMetadata, WriteOperation
 from hoodie.format.instants.ingest_checkpoint import KEYS as INGEST_KEYS
 from hoodie.format.instants.ingest_checkpoint import has_names, places_of
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY, batches_of
@@ -53,7 +53,6 @@ SCHEMAS_SCHEMA = pa.schema(
 )
 _ARCHIVED_MAX: Final = 20_000
 _OWN_KEYS: Final = frozenset({SCHEMA_KEY, LATEST_SCHEMA, CHECKPOINT_KEY, QUERY_KEY, *INGEST_KEYS})
-_SERVICES: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 _APPLICATION_KEYS: Final = ("spark.app.id", "spark.app.name", "applicationId")
 _NOT_READ: Final = "the commits of the archived timeline are not read"
 _T = TypeVar("_T")
@@ -156,7 +155,7 @@ def _writer_row(commit: CommitMetadata, before: Mapping[str, str], path: str) ->
     elif batches:
         writer, place = f"stream: {', '.join(batches)}", "; ".join(f"batch {batch}" for batch in batches.values())
     else:
-        own = "table service" if commit.operation_type in _SERVICES else "unknown"
+        own = "table service" if commit.operation_type in REARRANGING else "unknown"
         writer, place = (own if application is None else f"Spark application {application}"), None
     return {
         "operation": (commit.operation_type or "").lower() or None,

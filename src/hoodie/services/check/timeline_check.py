@@ -44,7 +44,6 @@ _CONTENTS: Mapping[Action, Callable[[bytes], object]] = {
     Action.ROLLBACK: RollbackMetadata.parse,
     Action.SAVEPOINT: SavepointMetadata.parse,
 }
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 _Files = Mapping[State, list[tuple[Instant, FileInfo]]]
 
 
@@ -244,7 +243,7 @@ def pending_problems(view: TableView) -> Iterator[Problem]:
             yield Problem(kinds.CLEAN_PENDING, instant.requested_time, found=str(instant))
         elif instant.action is Action.SAVEPOINT:
             yield Problem(kinds.SAVEPOINT_PENDING, instant.requested_time, found=str(instant))
-        elif instant.action.writes_data and instant.action not in _SERVICES:
+        elif instant.action.writes_data and not instant.action.is_planned_service:
             yield Problem(kinds.WRITE_DEAD, instant.requested_time, found=str(instant))
 
 

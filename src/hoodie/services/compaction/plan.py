@@ -112,7 +112,6 @@ def _deltas_after(timeline: Timeline, requested_time: str) -> list[Instant]:
     ]
 
 
-_PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 _DATE = re.compile(r"(?<!\d)(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)", re.ASCII)
 
 
@@ -308,7 +307,7 @@ def _check_no_pending_write(view: TableView) -> None:
     Raises: CommitConflictError.
     """
     if _must_wait(view):
-        pending = next(found for found in view.timeline.writes().pending() if found.action not in _PLANNED)
+        pending = next(found for found in view.timeline.writes().pending() if not found.action.is_planned_service)
         raise CommitConflictError(
             f"{view.store.uri('')}: a compaction of a table of version {view.config.version.value} is planned while no "
             f"write is pending, found {pending}; plan it when that write has ended. If its writer has died, the next "
@@ -317,7 +316,7 @@ def _check_no_pending_write(view: TableView) -> None:
 
 
 def _must_wait(view: TableView) -> bool:
-    is_pending = any(found.action not in _PLANNED for found in view.timeline.writes().pending())
+    is_pending = any(not found.action.is_planned_service for found in view.timeline.writes().pending())
     return view.config.version.log_name_has_base_instant and is_pending
 
 

@@ -158,10 +158,6 @@ def _complete_alone(
             catch_up(TableView.load(call.state))
 
 
-_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Planned table services: a plan may wait for its executor for as long as it likes."""
-
-
 def foreign_write(view: TableView) -> str | None:
     """Return a pending write of another engine, which would commit without updating the new index; None if none.
 
@@ -169,7 +165,8 @@ def foreign_write(view: TableView) -> str | None:
     when it commits.
     """
     for instant in view.timeline.writes().pending():
-        is_planned = instant.action in _SERVICES and instant.state is State.REQUESTED
+        # A plan may wait for its executor for as long as it likes.
+        is_planned = instant.action.is_planned_service and instant.state is State.REQUESTED
         try:
             owner = Owner.read(view.store, heartbeat_path(instant.requested_time))
         except FileNotFoundError:

@@ -34,7 +34,6 @@ from hoodie.view.slices import list_existing_slices
 from hoodie.view.superseded import lost_before
 from hoodie.view.table_view import TableView
 
-_PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 _NAMED_MAX = 10
 _BRING_BACK = "Nothing was changed; bring them back from a copy of the storage (object stores keep versions)"
 
@@ -129,7 +128,7 @@ def _is_later(view: TableView, found: Instant, target: Instant) -> bool:
     if found.requested_time == target.requested_time:
         return False
     if found.requested_time > target.requested_time:
-        return found.is_completed or found.action in _PLANNED
+        return found.is_completed or found.action.is_planned_service
     # The metadata of few instants is read: only of those that completed after the target.
     return found.is_completed and _order(view, found) > _order(view, target) and not _is_compaction(view, found)
 
@@ -175,7 +174,7 @@ def _check_none_running(view: TableView) -> None:
     for found in view.timeline.pending():
         if found.action is Action.INDEXING:
             runs = True
-        elif found.action in _PLANNED:
+        elif found.action.is_planned_service:
             runs = runner_of(view, found).state is RunState.RUNNING
         else:
             is_changing = found.action.writes_data or found.action is Action.ROLLBACK
