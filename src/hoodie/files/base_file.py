@@ -218,7 +218,7 @@ class BaseFileWriter:
             chunks.append(chunk)
             starts.append(int(self._sink.tell()))
             self._sink.write(pages)
-        self._groups.append(stored.copied(group, chunks, starts))
+        self._groups.append(stored.footer.copied(group, chunks, starts))
         self.rows += rows
         self._settle()
 

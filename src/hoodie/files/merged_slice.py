@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -104,7 +103,7 @@ def _read(
     store: Store, file_slice: FileSlice, read: SliceRead, wanted: Part, groups: StoredGroups | None = None
 ) -> Generator[Any, None, None]:
     blocks = scan_blocks(store, file_slice.log_files, read.rule)
-    rule = replace(read.fold_rule, is_partial=any(block.is_partial for block in blocks))
+    rule = FoldRule(read.merger, is_partial=any(block.is_partial for block in blocks))
     result = MergeResult(read, rule, wanted)
     base = BaseRows(store, file_slice, read, rule, result)
     if not blocks:

@@ -15,7 +15,6 @@ from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
-from hoodie.records.merging.fold import FoldRule
 from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merger
 from hoodie.records.sql import letters  # noqa: F401  (registers functions that a filter of another process names)
 from hoodie.timeline import layout_of
@@ -64,11 +63,6 @@ class SliceRead:
     def schema_of(self, names: Iterable[str]) -> pa.Schema:
         """Return the schema of these columns, in their order."""
         return pa.schema([self.schema.field(name) for name in names])
-
-    @property
-    def fold_rule(self) -> FoldRule:
-        """The rule by which versions are folded; it ignores that blocks may have only some of the columns."""
-        return FoldRule(self.merger)
 
     @property
     def merged_columns(self) -> tuple[str, ...]:

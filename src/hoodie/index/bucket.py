@@ -61,13 +61,9 @@ class BucketRule:
     fields: tuple[str, ...]
     counts: BucketCounts
 
-    def count_in(self, partition_path: str) -> int:
-        """Return the number of buckets of a partition."""
-        return self.counts.of(partition_path)
-
     def buckets(self, keys: pa.StringArray, partition_path: str) -> npt.NDArray[np.int32]:
         """Return the bucket of each record key of a partition. Memory: as `bucket_of_keys`."""
-        return bucket_of_keys(keys, self.fields, self.count_in(partition_path))
+        return bucket_of_keys(keys, self.fields, self.counts.of(partition_path))
 
 
 def bucket_rule(view: TableView, properties: Mapping[str, str]) -> BucketRule:
@@ -189,7 +185,7 @@ def file_ids_by_bucket(
     found: dict[str, dict[int, str]] = {}
     for file_slice in slices:
         path, file_id = file_slice.partition_path, file_slice.file_id
-        bucket, count = bucket_of_file_id(file_id), rule.count_in(path)
+        bucket, count = bucket_of_file_id(file_id), rule.counts.of(path)
         name = f"{path}/{file_id}" if path else file_id
         if bucket is None or bucket >= count:
             raise UnsupportedError(f"{where}: the file group {name} belongs to none of the {count} buckets: {remedy}")

@@ -251,8 +251,6 @@ def _scan_of_late_rows(
 
     `after` is the slice after the commit. `written` are the keys of the rows with the commit's time, `left` all keys
     after the commit. Memory: the keys that the commit logged.
-
-    Raises: as `written_keys`.
     """
     if not after.log_files or scan.merge is None:
         return None

@@ -238,10 +238,7 @@ def _plan(
 def writes_of_span(
     view: TableView, at_end: TableView, start: str, end: str | None
 ) -> tuple[list[Instant], list[Instant]]:
-    """Return the archived and the active writes that completed in `(start, end]`; `at_end`: the view as of the end.
-
-    Raises: as `check_not_taken_back` and `check_no_write_between`.
-    """
+    """Return the archived and the active writes that completed in `(start, end]`; `at_end`: the view as of the end."""
     found = view.archived_instants(start, end)
     check_not_taken_back(view, start, end, found)
     archived = [instant for instant in found if instant.action.writes_data]

@@ -66,7 +66,8 @@ def history_row(instant: Instant, commit: CommitMetadata | None, zone: TimelineZ
     }
     if not instant.is_completed:
         return row
-    row["seconds"] = _seconds_between(instant.requested_time, instant.completion_time, zone)
+    first, last = parsed_time(instant.requested_time, zone), parsed_time(instant.completion_time or "", zone)
+    row["seconds"] = None if first is None or last is None else (last - first).total_seconds()
     row["completed_at"] = completed_at(instant, zone)
     return row if commit is None else {**row, **_counts(commit)}
 
@@ -82,12 +83,6 @@ def parsed_time(text: str, zone: TimelineZone) -> datetime | None:
         return parse_instant_time(text, zone).astimezone(UTC)
     except HoodieError:
         return None
-
-
-def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float | None:
-    """Return the seconds between two instant times; None if a time cannot be parsed."""
-    first, last = parsed_time(start, zone), parsed_time(end or "", zone)
-    return None if first is None or last is None else (last - first).total_seconds()
 
 
 def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:

@@ -78,7 +78,7 @@ class BucketHolders:
             path, bucket = file_slice.partition_path, bucket_of_file_id(file_slice.file_id)
             if path not in by_path:
                 by_path[path] = frozenset(self.rule.buckets(self.keys, path).tolist())
-            if bucket is None or bucket >= self.rule.count_in(path) or bucket in by_path[path]:
+            if bucket is None or bucket >= self.rule.counts.of(path) or bucket in by_path[path]:
                 found.append(file_slice)
         return found
 

@@ -126,8 +126,6 @@ class SliceScan:
 
         The caller must apply the exact condition, in any time zone. Here only the parts of the condition that have an
         Arrow form filter rows. `keys` as `ScanPlan.keys`.
-
-        Raises: as `ScanPlan.slice_read` if slices have log files.
         """
         try:
             needed = plan.needed_columns()

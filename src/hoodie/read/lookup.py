@@ -57,10 +57,7 @@ def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
-    """Plan the read of the rows with these keys; file groups and partitions that hold none of them are not read.
-
-    Raises: as `key_table` and `check_readable`.
-    """
+    """Plan the read of the rows with these keys; file groups and partitions that hold none of them are not read."""
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
     if PARTITION_PATH in wanted.column_names and not rows_follow_columns(view):
@@ -74,8 +71,6 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
 
     If `is_global`, a key is looked up in the whole table, otherwise in its own partition only. With a record index and
     `is_global` no data file is read. Memory: the rows, and those of their keys that the table holds.
-
-    Raises: as `key_table` and `check_readable`.
     """
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), rows)

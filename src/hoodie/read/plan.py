@@ -174,10 +174,7 @@ class ScanPlan:
         return tuple(dict.fromkeys(names))
 
     def needed_paths(self) -> tuple[Path, ...]:
-        """Return the fields of `needed_columns` that suffice; `WHOLE` if no field of a struct is chosen.
-
-        Raises: as `needed_columns`.
-        """
+        """Return the fields of `needed_columns` that suffice; `WHOLE` if no field of a struct is chosen."""
         compared = () if self.where is None or not self.paths else self.where.paths(self.schema)
         return (*self.paths, *compared)
 
@@ -237,15 +234,6 @@ class ScanPlan:
             return coarse if on_keys is None else coarse & on_keys, True
         return (coarse, False) if on_keys is None else (on_keys, True)
 
-    def count_table_slices(self) -> int:
-        """Return the number of the table's file slices that the read could need.
-
-        The table is listed again if the plan did not list all of them.
-
-        Raises: ViewOvertakenError if others took files of the view between the two listings.
-        """
-        return len(_slices(self.view, None, self.kind, self.as_of)) if self.listed is None else self.listed
-
     @property
     def output_schema(self) -> pa.Schema:
         """Schema of the rows that the read returns."""
@@ -289,7 +277,10 @@ def plan_scan(
     slices = _slices(view, located, kind, instant_time, wanted_partitions)
     listed, skipped = len(slices) if located is None and wanted_partitions is None else None, Skipped()
     if where is not None:
-        in_paths = slices if pruning is None or callable(wanted_partitions) else pruning.slices_in(slices)
+        in_paths = slices
+        if pruning is not None and not callable(wanted_partitions):
+            kept_paths = pruning.keep({found.partition_path for found in slices})
+            in_paths = [found for found in slices if found.partition_path in kept_paths]
         in_buckets = holders.among(in_paths) if isinstance(holders, BucketHolders) else in_paths
         # Only a read with a condition loads the parser of conditions (decision 0015).
         from hoodie.read.skipping import SkipRequest, skip_slices
@@ -369,7 +360,9 @@ def explain(plan: ScanPlan) -> ReadExplained:
 
     Raises: ViewOvertakenError if others took files of the view between the two listings.
     """
-    total, skips = plan.count_table_slices(), plan.skipped
+    total, skips = plan.listed, plan.skipped
+    if total is None:
+        total = len(_slices(plan.view, None, plan.kind, plan.as_of))
     others = skips.by_partition_path + skips.by_bucket + skips.by_partition_stats + skips.by_column_stats
     unlisted = total - len(plan.slices) - others
     if plan.listed_by_partition:

@@ -28,8 +28,6 @@ def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
 
     If Polars may read all files of a local table, and they are few, the frame is a scan of them. Otherwise we first
     prune by the filter of each query; then Polars reads the files that it may read, and gets the other rows in batches.
-
-    Raises: as `plan_scan` and `native_files`.
     """
     plan = snapshot.planned() if is_local(snapshot.view.store.spec) else None
     if plan is None or not 0 < len(plan.files) <= FILES_MAX:

@@ -151,11 +151,15 @@ class TableContext:
         from hoodie.format.schema.table_schema import with_meta_fields
         from hoodie.table.sessions import spark_room
 
+        schema = with_meta_fields((view or self.view()).schema().arrow)
         if is_polars_expression(where):
-            from hoodie.read.polars_filter import sql_of_polars as to_sql
+            from hoodie.read.polars_filter import sql_of_polars
+
+            text = sql_of_polars(where, schema)
         else:
-            from hoodie.read.arrow_filter import sql_of as to_sql
-        text = to_sql(where, with_meta_fields((view or self.view()).schema().arrow))
+            from hoodie.read.arrow_filter import sql_of
+
+            text = sql_of(where, schema)
         if session is not None:
             spark_room().check_literals(session, text)
         return Condition.parse(text)

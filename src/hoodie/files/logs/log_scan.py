@@ -257,10 +257,7 @@ def stored_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) ->
 
 
 def logs_of_instant(store: Store, log_files: Iterable[LogFile], instant_time: str) -> list[LogFile]:
-    """Return the log files of version 6 that have a block of the instant. The headers of all blocks are read.
-
-    Raises: as `stored_blocks`.
-    """
+    """Return the log files of version 6 that have a block of the instant. The headers of all blocks are read."""
     written = Timeline.of([Instant(requested_time=instant_time, action=Action.DELTA_COMMIT, state=State.COMPLETED)])
     rule = ScanRule(latest_instant=instant_time, timeline=written)
     logs = [log for log in log_files if log.name.instant_time <= instant_time]

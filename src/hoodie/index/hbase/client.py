@@ -70,11 +70,6 @@ class HBaseSettings:
             qps_max=indexes.HBASE_QPS_MAX.get(*both),
         )
 
-    @property
-    def address(self) -> str:
-        """`host:port` of the Thrift server."""
-        return f"{self.host}:{self.port}"
-
 
 def new_identity(properties: Mapping[str, str], _record_key: Sequence[str] = ()) -> dict[str, str]:
     """Return the identity that a new table or a build stores. Raises: InvalidConfigError without an HBase table."""
@@ -277,10 +272,11 @@ class HBaseClient:
             client.close()
 
     def _unavailable(self, what: str, error: BaseException) -> IndexUnavailableError:
+        settings = self._settings
         reason = str(getattr(error, "message", None) or error).strip().split("\n")[0][:300]
         return IndexUnavailableError(
-            f"HBase's Thrift 2 server at {self._settings.address} {what} ({type(error).__name__}: {reason}), so the "
-            f"HBase index {self._settings.table!r} cannot be used; nothing was committed. Check that the server runs "
+            f"HBase's Thrift 2 server at {settings.host}:{settings.port} {what} ({type(error).__name__}: {reason}), so "
+            f"the HBase index {settings.table!r} cannot be used; nothing was committed. Check that the server runs "
             f"(hbase thrift2 start), and {indexes.HBASE_THRIFT_HOST.key}, {indexes.HBASE_THRIFT_PORT.key} and "
             f"{indexes.HBASE_TIMEOUT_MS.key}; then write again"
         )

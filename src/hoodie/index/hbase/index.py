@@ -24,13 +24,13 @@ from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_ide
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
 from hoodie.index.hbase.tag import KeyTask, ResolveTask, fetch, resolve
 from hoodie.index.hbase.versions import (
+    VOID,
     Version,
     committed_instants,
     deleted_cells,
     location_cells,
     row_keys,
     versions_of,
-    void_cells,
 )
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.differences import FileGroupChange, stage_changes
@@ -185,7 +185,7 @@ def put_entries(
     """
     tasks, locations = _tasks(entries)
     engine = engine_for(sum(entry.rows for entry in entries) * ENTRY_BYTES)
-    cells = tuple(void_cells() if is_void else location_cells(instant_time, *place) for place in locations)
+    cells = tuple(VOID if is_void else location_cells(instant_time, *place) for place in locations)
     put = PutEntries(store, settings, instant_time, moment_ms, cells, len(tasks))
     return sum(engine.run(put, tasks))
 
@@ -277,10 +277,7 @@ class HBaseIndex(Index):
     indexes_logs = True
 
     def key_stage(self, merger: RecordMerger) -> KeyStage:
-        """Return how to stage keys. An index that cannot be used is found before the caller's data is read.
-
-        Raises: as `readiness.check_ready`.
-        """
+        """Return how to stage keys. An index that cannot be used is found before the caller's data is read."""
         check_ready(self.view, self.settings)
         return KeyStage(ENTRY_GROUPS, merger.batch_ordering)
 

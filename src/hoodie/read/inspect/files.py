@@ -17,7 +17,6 @@ from hoodie.format.filenames import BaseFileName, instant_of_data_file, parse_da
 from hoodie.read.history import completed_at
 from hoodie.read.inspect.parts import file_parts, slice_parts
 from hoodie.read.report import report_schema
-from hoodie.timeline import Timeline
 from hoodie.view.last_writes import last_writes
 from hoodie.view.listing import list_files, with_archived_between
 from hoodie.view.slices import list_slices
@@ -53,10 +52,19 @@ def _file_rows(view: TableView, listing: Mapping[str, Mapping[str, int]], curren
     timeline = with_archived_between(view, view.timeline, times)
     for partition_path, names in listing.items():
         for name, size_bytes in names.items():
-            row = _file_row(timeline, partition_path, name, row_counts)
-            if row is not None:
-                is_current = join_path(partition_path, name) in current
-                rows.append({**row, "size_bytes": size_bytes, "is_current": is_current})
+            parsed, path = parse_data_file(name), join_path(partition_path, name)
+            if parsed is not None and timeline.contains_or_before_start(parsed.instant_time):
+                row = {
+                    "partition_path": partition_path,
+                    "file": name,
+                    "kind": "base" if isinstance(parsed, BaseFileName) else "log",
+                    "file_id": parsed.file_id,
+                    "instant": parsed.instant_time,
+                    "is_current": path in current,
+                    "rows": row_counts.get(parsed.instant_time, path),
+                    "size_bytes": size_bytes,
+                }
+                rows.append(row)
     return rows
 
 
@@ -64,13 +72,14 @@ def files_of_group(view: TableView, file_id: str) -> pa.Table:
     """Return the committed files of one file group, oldest first, with the operation and completion of their instants.
 
     The rows are empty if no file has the id. The operation is null for archived instants. Memory: a part of the files.
-
-    Raises: as `file_parts`.
     """
     named: dict[str, Mapping[str, int]] = {}
     for part in file_parts(view):
         for path, names in part.items():
-            own = {name: size for name, size in names.items() if file_id in name and _is_of(name, file_id)}
+            parsed = {name: parse_data_file(name) for name in names if file_id in name}
+            own = {
+                name: names[name] for name, found in parsed.items() if found is not None and found.file_id == file_id
+            }
             named |= {path: own} if own else {}
     current = {path for slices in slice_parts(view, sorted(named)) for found in slices for path in found.paths}
     rows = _file_rows(view, named, current)
@@ -78,11 +87,6 @@ def files_of_group(view: TableView, file_id: str) -> pa.Table:
     rows = [{**row, **known[row["instant"]]} for row in rows]
     rows.sort(key=lambda row: (row["instant"], row["kind"], row["file"]))
     return pa.Table.from_pylist(rows, schema=GROUP_SCHEMA)
-
-
-def _is_of(name: str, file_id: str) -> bool:
-    parsed = parse_data_file(name)
-    return parsed is not None and parsed.file_id == file_id
 
 
 def _writer_of(view: TableView, requested_time: str) -> Mapping[str, Any]:
@@ -175,20 +179,6 @@ class RowCounts:
             stats = self.view.commit_metadata(instant).write_stats() if known and instant is not None else ()
             self._by_instant[instant_time] = {stat.path: stat.num_writes for stat in stats}
         return self._by_instant[instant_time].get(path)
-
-
-def _file_row(timeline: Timeline, partition_path: str, name: str, row_counts: RowCounts) -> dict[str, Any] | None:
-    parsed = parse_data_file(name)
-    if parsed is None or not timeline.contains_or_before_start(parsed.instant_time):
-        return None
-    return {
-        "partition_path": partition_path,
-        "file": name,
-        "kind": "base" if isinstance(parsed, BaseFileName) else "log",
-        "file_id": parsed.file_id,
-        "instant": parsed.instant_time,
-        "rows": row_counts.get(parsed.instant_time, join_path(partition_path, name)),
-    }
 
 
 def _slice_row(found: FileSlice, row_counts: RowCounts) -> dict[str, Any]:

@@ -44,10 +44,7 @@ def slice_parts(view: TableView, partitions: Sequence[str] | None = None) -> Ite
 
 
 def file_parts(view: TableView) -> Iterator[Mapping[str, Mapping[str, int]]]:
-    """Yield the files part by part: partition path -> file name -> size in bytes. Memory as for `slice_parts`.
-
-    Raises: as `list_files`.
-    """
+    """Yield the files part by part: partition path -> file name -> size in bytes. Memory as for `slice_parts`."""
 
     def read(some: Sequence[str]) -> tuple[Mapping[str, Mapping[str, int]], int]:
         files = list_files(own, some) if listing is None else {path: listing[path] for path in some}

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import HoodieError, InstantNotFoundError, ViewOvertakenError
-from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import parse_data_file
+from hoodie.format.filenames import name_of, parse_data_file
 from hoodie.format.json_values import rows_of
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, without_meta_fields
 from hoodie.read.cdc import AFTER, BEFORE, change_batches
@@ -262,10 +261,6 @@ def _location(view: TableView, key: str, row: Mapping[str, Any]) -> dict[str, An
         indexed = location_rows(keys, found, view.layout.zone).drop_columns([RECORD_KEY]).to_pylist()[0]
         place = indexed if indexed["file_id"] is not None else place
     slices = list_slices(view, [place["partition_path"]])
-    file = next((_newest_file(one) for one in slices if one.file_id == place["file_id"]), None)
+    file = next((name_of(one.paths[-1]) for one in slices if one.file_id == place["file_id"]), None)
     # The index has the instant that made its entry, not the write of the row.
     return {**place, "instant": row[COMMIT_TIME], "file": file}
-
-
-def _newest_file(found: FileSlice) -> str:
-    return found.paths[-1].rpartition("/")[2]

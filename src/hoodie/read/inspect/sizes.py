@@ -41,8 +41,6 @@ def table_sizes(view: TableView) -> dict[str, Any]:
     `rows_note` has the sum of the others), or if the table has more than 20,000 file slices. `small_files` are base
     files below `small_below_bytes`. `histogram`: files from `from_bytes` (inclusive) to `to_bytes` (exclusive), from 0
     on without a gap. `largest_ratio`: bytes of the largest partition : median; None without files.
-
-    Raises: as `slice_parts`.
     """
     sums = _Sums(SMALL_FILE_BYTES.get(view.config.raw))
     rows = _Rows(RowCounts(view))
@@ -168,8 +166,6 @@ def log_backlog(view: TableView, limit: int) -> pa.Table:
 
     `cost_bytes`: bytes that a compaction of the slice reads and writes, as Hudi's plans estimate them; a slice without
     a base file writes as much as its log files have. Memory: a part of the slices, and `limit` rows.
-
-    Raises: as `slice_parts`.
     """
     largest: list[tuple[int, str, str, FileSlice]] = []
     for slices in slice_parts(view) if limit else ():

@@ -34,7 +34,7 @@ from hoodie.format.instants.service_metadata import CompactionPlan, CompactionSt
 from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import HeaderKey, LogBlock
 from hoodie.records.change import KIND
-from hoodie.records.merging.fold import LogFold, VersionKind
+from hoodie.records.merging.fold import FoldRule, LogFold, VersionKind
 from hoodie.services.compaction.plan import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action
@@ -231,7 +231,7 @@ class CompactLogs:
     def _folded(self, store: Store, blocks: list[FoundBlock]) -> tuple[pa.Table, int]:
         """Return one version of each logged key, and the number of versions before the fold."""
         reader = VersionReader(store, self.read, is_partial=False)
-        fold = LogFold(reader.schema, self.read.fold_rule)
+        fold = LogFold(reader.schema, FoldRule(self.read.merger))
         count = 0
         for block in blocks:
             entries = reader.entries(block)
