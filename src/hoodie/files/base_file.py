@@ -99,7 +99,8 @@ class BaseFileWriter:
         self._same = _SameText((same or {}) if options.has_meta else dict.fromkeys(META_FIELDS), schema)
         self._options = options
         self._buffer: list[pa.Table] = []
-        self._buffered_bytes = 0
+        self.held_bytes = 0
+        """Arrow bytes of rows that are not written yet, because their row group is not full."""
         self._filter = None if options.bloom is None or not options.has_meta else FilterBuilder(options.bloom)
         self._min_key: str | None = None
         self._max_key: str | None = None
@@ -126,15 +127,10 @@ class BaseFileWriter:
         if rows.num_rows == 0:
             return
         self._buffer.append(rows.select(self._same.other_columns))
-        self._buffered_bytes += self._buffer[-1].nbytes + rows.num_rows * self._same.row_bytes
+        self.held_bytes += self._buffer[-1].nbytes + rows.num_rows * self._same.row_bytes
         self.rows += rows.num_rows
-        if self._buffered_bytes >= self._options.row_group_bytes:
+        if self.held_bytes >= self._options.row_group_bytes:
             self.flush()
-
-    @property
-    def held_bytes(self) -> int:
-        """Arrow bytes of rows that are not written yet, because their row group is not full."""
-        return self._buffered_bytes
 
     @property
     def written_bytes(self) -> int:
@@ -187,8 +183,8 @@ class BaseFileWriter:
         if not self._buffer:
             return
         self._settle()
-        rows, self._encoding_bytes = pa.concat_tables(self._buffer), self._buffered_bytes
-        self._buffer, self._buffered_bytes = [], 0
+        rows, self._encoding_bytes = pa.concat_tables(self._buffer), self.held_bytes
+        self._buffer, self.held_bytes = [], 0
         groups = max(1, round(self._encoding_bytes / self._options.row_group_bytes))
         if self._threads is None:
             self._encode(rows, groups)

@@ -34,14 +34,6 @@ _CONDITIONS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
-    """A condition that each row of the expression matches, None for every row. `is_complete`: nothing was left out."""
-
-    where: str | None
-    is_complete: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Part:
     """A translated part. `texts`: its conditions, joined by `joined`, none if it cannot be translated.
 
@@ -69,19 +61,20 @@ class _UnknownError(Exception):
     """A part that has no translation."""
 
 
-def translated(expression: pc.Expression, schema: pa.Schema) -> Translated:
+def translated(expression: pc.Expression, schema: pa.Schema) -> tuple[str | None, bool]:
     """Translate the parts that SQL has too: comparisons of columns with values, IN, IS NULL, AND, OR and NOT.
 
-    Of parts that are joined by AND, those that cannot be translated are left out.
+    Returns a condition that each row of the expression matches, None for every row; and whether nothing was left out:
+    of parts that are joined by AND, those that cannot be translated are left out.
 
     >>> schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
     >>> translated((pc.field("id") == "a") & (pc.field("n") > pc.field("n")), schema)
-    Translated(where="(`id` = 'a')", is_complete=False)
+    ("(`id` = 'a')", False)
     """
     tree = tree_of(expression)
     is_long = tree is None or sum(1 for _ in fields_of(tree)) > _CONDITIONS_MAX
     found = _nothing() if tree is None or is_long else _translated(tree, schema)
-    return Translated(found.where, found.is_complete)
+    return found.where, found.is_complete
 
 
 def sql_of(expression: pc.Expression, schema: pa.Schema) -> str:
@@ -92,13 +85,13 @@ def sql_of(expression: pc.Expression, schema: pa.Schema) -> str:
     >>> sql_of(pc.field("n") > 2, pa.schema([("n", pa.int64())]))
     '(`n` > 2)'
     """
-    found = translated(expression, schema)
-    if found.where is None or not found.is_complete:
+    where, is_complete = translated(expression, schema)
+    if where is None or not is_complete:
         raise UnsupportedError(
             f"where={shown(expression)}: expected comparisons of columns with values, is_in, is_null, is_valid, &, | "
             "and ~; write other conditions in SQL, or filter the rows that are read"
         )
-    return found.where
+    return where
 
 
 def columns_of(expression: pc.Expression, schema: pa.Schema) -> list[str]:

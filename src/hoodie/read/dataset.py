@@ -103,7 +103,7 @@ class Snapshot:
             wanted = {*(columns or self.schema.names), *columns_of(filter, self.schema)}
             # In the order of the schema: a filter may have the number of a column.
             columns = [name for name in self.schema.names if name in wanted]
-            text = translated(filter, self.schema).where
+            text, _ = translated(filter, self.schema)
             # SQL has limits that pyarrow has not, such as the depth of a condition: then nothing is pruned.
             with suppress(InvalidConfigError):
                 where = None if text is None else Condition.parse(text)

@@ -81,10 +81,9 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
     """
     stats = _statistics(view, slices)
     by_place = {
-        (file.partition_path, file.path): _range_of(stats.get(_stats_key(file.partition_path, file.path)))
-        for file_slice in slices
-        for file in (file_slice.base_file, *file_slice.log_files)
-        if file is not None
+        (found.partition_path, path): _range_of(stats.get(_stats_key(found.partition_path, path)))
+        for found in slices
+        for path in found.paths
     }
     unread = [
         (number, found.base_file)

@@ -69,10 +69,7 @@ def _file_rows(view: TableView, listing: Mapping[str, Mapping[str, int]], curren
 
 
 def files_of_group(view: TableView, file_id: str) -> pa.Table:
-    """Return the committed files of one file group, oldest first, with the operation and completion of their instants.
-
-    The rows are empty if no file has the id. The operation is null for archived instants. Memory: a part of the files.
-    """
+    """See `Inspection.file_group`. The operation is null for archived instants. Memory: a part of the files."""
     named: dict[str, Mapping[str, int]] = {}
     for part in file_parts(view):
         for path, names in part.items():
@@ -104,10 +101,7 @@ def _writer_of(view: TableView, requested_time: str) -> Mapping[str, Any]:
 
 
 def table_slices(view: TableView, partition: str | None, *, limit: int | None = None, offset: int = 0) -> pa.Table:
-    """Return the newest file slice of every file group, of the whole table or of one partition; `limit` from `offset`.
-
-    With a limit, the slices after it are not listed. Memory: these rows, and the slices of some partitions.
-    """
+    """See `Inspection.slices`. With a limit, the slices after it are not listed."""
     row_counts, found = RowCounts(view), slice_parts(view, None if partition is None else [partition])
     wanted = islice(chain.from_iterable(found), offset, None if limit is None else offset + limit)
     return pa.Table.from_pylist([_slice_row(one, row_counts) for one in wanted], schema=SLICES_SCHEMA)
@@ -121,12 +115,7 @@ def checked_slices(view: TableView) -> list[FileSlice]:
 
 
 def table_partitions(view: TableView, *, sort: str, limit: int | None, offset: int) -> pa.Table:
-    """Return the partitions that have files, by path or by bytes, from row `offset` on.
-
-    Memory: a part of the file slices, and the rows up to `offset + limit`.
-
-    Raises: InvalidConfigError for another order; as `slice_parts`.
-    """
+    """See `Inspection.partitions`. Memory: a part of the file slices, and the rows up to `offset + limit`."""
     if sort not in ("name", "bytes"):
         raise InvalidConfigError(f"sort={sort!r}: expected 'name' or 'bytes'")
     end = None if limit is None else offset + limit

@@ -54,7 +54,7 @@ class Inspection:
     def file_group(self, file_id: str) -> pa.Table:
         """List the committed files of one file group, oldest first, with operation and completion of their instants.
 
-        Raises: as `files`.
+        The rows are empty if no file has the id.
         """
         return files_of_group(self.view, file_id)
 
