@@ -275,15 +275,8 @@ class BucketIndex(Index):
             raise CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
 
     def placement(self, default: Placement) -> Placement:
-        """Return the placement of the rows that `tag` placed."""
-        return BucketPlacement(self.placed)
-
-
-@dataclass(frozen=True, slots=True)
-class BucketPlacement:
-    """Places each insert in the file group of its bucket."""
-
-    placed: tuple[StagedHits, ...]
+        """Return this index, which places each insert that `tag` placed in the file group of its bucket."""
+        return self
 
     def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterator[InsertShare]:
         """Return a share for each bucket that gets rows; see `Placement.place`."""

@@ -47,32 +47,26 @@ _IMAGES = ("before", "after")
 _Group = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _LoggedGroups:
-    """What a commit recorded about its file groups: CDC log files with their sizes, and which groups are new."""
+def _logged_groups(config: TableConfig, commit: CommitMetadata) -> tuple[dict[_Group, Mapping[str, int]], set[_Group]]:
+    """Return the CDC log files of file groups, with their sizes, and which groups are new, as a commit recorded them.
 
-    files: Mapping[_Group, Mapping[str, int]] = field(default_factory=dict)
-    new: frozenset[_Group] = frozenset()
-
-    @classmethod
-    def of(cls, config: TableConfig, commit: CommitMetadata) -> _LoggedGroups:
-        """Find the groups whose base file was rewritten and whose log has both images; the others are left out."""
-        if not config.is_cdc_enabled or config.cdc_logging_mode != CdcMode.DATA_BEFORE_AFTER:
-            return cls()
-        stats: dict[_Group, list[WriteStat]] = {}
-        for stat in commit.write_stats():
-            stats.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
-        files: dict[_Group, Mapping[str, int]] = {}
-        new = set[_Group]()
-        for group, found in stats.items():
-            first = found[0]
-            if len(found) > 1 or BaseFileName.parse(name_of(first.path or "")) is None:
-                continue
-            if first.cdc_stats:
-                files[group] = first.cdc_stats
-            elif first.prev_commit == NULL_COMMIT:
-                new.add(group)
-        return cls(files, frozenset(new))
+    They are groups whose base file was rewritten and whose log has both images; the others are left out.
+    """
+    files, new = dict[_Group, Mapping[str, int]](), set[_Group]()
+    if not config.is_cdc_enabled or config.cdc_logging_mode != CdcMode.DATA_BEFORE_AFTER:
+        return files, new
+    stats: dict[_Group, list[WriteStat]] = {}
+    for stat in commit.write_stats():
+        stats.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
+    for group, found in stats.items():
+        first = found[0]
+        if len(found) > 1 or BaseFileName.parse(name_of(first.path or "")) is None:
+            continue
+        if first.cdc_stats:
+            files[group] = first.cdc_stats
+        elif first.prev_commit == NULL_COMMIT:
+            new.add(group)
+    return files, new
 
 
 def logged_rows(store: Store, files: Mapping[str, int], images: list[pa.Field]) -> Iterator[pa.Table] | None:
@@ -298,7 +292,7 @@ def _of_commit(
     partitions = {path for path, _ in written | gone}
     # A log compares names of columns with the table's, not their ids.
     has_names = not stored.names_at(instant.requested_time)
-    logged = _LoggedGroups.of(after_view.config, commit) if has_names else _LoggedGroups()
+    logged, new_groups = _logged_groups(after_view.config, commit) if has_names else ({}, set())
     before: dict[tuple[str, str], FileSlice] = {}
     lost: HistoryLostError | None = None
     try:
@@ -306,7 +300,7 @@ def _of_commit(
     except ViewOvertakenError:
         raise
     except HistoryLostError as error:
-        if not (written | gone) <= {*logged.files, *logged.new}:
+        if not (written | gone) <= {*logged, *new_groups}:
             raise
         lost = error
     after = _slices(after_view, partitions)
@@ -321,7 +315,7 @@ def _of_commit(
         late=_late_scans(schema, old, new),
     )
     for group in sorted(written | gone):
-        files = {} if group in gone or after.get(group) is None else logged.files.get(group, {})
+        files = {} if group in gone or after.get(group) is None else logged.get(group, {})
         change = GroupChange(
             scans=scans,
             before=before.get(group),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hoodie.engine import EngineFor, TaskContext
@@ -63,19 +63,14 @@ class StoredKeys:
         return None if self.text is None else BloomFilter.parse(self.text, self.type_code, path=path)
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRanges:
-    """The key range of each slice, and the footers that were read for them and are kept, by number of the slice."""
+def slice_ranges(
+    view: TableView, slices: Sequence[FileSlice], engine_for: EngineFor
+) -> tuple[list[KeyRange], dict[int, StoredKeys]]:
+    """Return the key range of each slice, unknown if the keys of one of its files are not known; and kept footers.
 
-    ranges: list[KeyRange]
-    footers: Mapping[int, StoredKeys] = field(default_factory=dict)
-
-
-def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: EngineFor) -> SliceRanges:
-    """Return the key range of each slice; unknown if the keys of one of its files are not known.
-
-    One read of the statistics, or one of each footer whose file has none. The footer of a log file has no range.
-    The footers of a few files are kept, so that they are not read again for their filters: at most 40 of up to 1 MiB.
+    One read of the statistics, or one of each footer whose file has none. The footer of a log file has no range. The
+    footers of a few files are returned, by number of the slice, so that they are not read again for their filters: at
+    most 40 of up to 1 MiB.
 
     Raises: CorruptFileError, MissingFileError.
     """
@@ -103,7 +98,7 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
             if keeps and len(found.text or b"") <= _KEPT_BYTES:
                 footers[number] = found
     ranges = [_joined([by_place[found.partition_path, path] for path in found.paths]) for found in slices]
-    return SliceRanges(ranges, footers)
+    return ranges, footers
 
 
 def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, StatsRow]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Final
 from uuid import uuid4
 
@@ -135,9 +135,7 @@ class HBaseClient:
     def __enter__(self) -> HBaseClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def get(self, keys: Sequence[bytes]) -> Iterator[Row]:

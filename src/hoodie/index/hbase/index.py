@@ -22,7 +22,7 @@ from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.index.api import Index, IndexUpdate, Tagged, TagRequest
 from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_identity
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
-from hoodie.index.hbase.tag import KeyTask, ResolveTask, fetch, resolve
+from hoodie.index.hbase.tag import KeyTask, fetch, resolve
 from hoodie.index.hbase.versions import (
     VOID,
     Version,
@@ -289,7 +289,7 @@ class HBaseIndex(Index):
         fetched = engine.run(fetch, tasks)
         times = frozenset[str]().union(*(part.instant_times for part in fetched))
         committed = committed_instants(self.view, times, self.settings.identity) if times else set()
-        parts = engine.run(resolve, [ResolveTask(part, part.instant_times & committed) for part in fetched])
+        parts = engine.run(resolve, [(part, part.instant_times & committed) for part in fetched])
         return tagged_by_entries(self.view, request, parts, may_move=self.update_partition_path)
 
     def _tasks(self, request: TagRequest, parallelism: int) -> Iterator[KeyTask]:
