@@ -69,23 +69,15 @@ class CommitFacts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenBytes:
-    """The rows and bytes of base files that a commit wrote: of its first files if it wrote very many."""
-
-    rows: int
-    size_bytes: int
-
-    @classmethod
-    def of(cls, stats: Iterable[WriteStat], *, rows_enough: int) -> WrittenBytes:
-        """Add up the first stats, at least `_FILES_SUMMED` files and `rows_enough` rows if there are so many."""
-        rows = size_bytes = 0
-        for count, stat in enumerate(stats):
-            if count >= _FILES_SUMMED and rows >= rows_enough:
-                break
-            if not stat.is_log_append:
-                rows, size_bytes = rows + stat.num_writes, size_bytes + stat.file_size_bytes
-        return cls(rows, size_bytes)
+def sum_written(stats: Iterable[WriteStat], *, rows_enough: int) -> tuple[int, int]:
+    """Add up the rows and bytes of base files: at least 256 files and `rows_enough` rows, if there are so many."""
+    rows = size_bytes = 0
+    for count, stat in enumerate(stats):
+        if count >= _FILES_SUMMED and rows >= rows_enough:
+            break
+        if not stat.is_log_append:
+            rows, size_bytes = rows + stat.num_writes, size_bytes + stat.file_size_bytes
+    return rows, size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +177,7 @@ class CommitCache:
         self.archiving_hold: ArchivingHold | None = None
         self.savepoints: Mapping[Instant, Savepoint] = {}
         self.file_schemas: dict[str, pa.Schema] = {}
-        self.written: dict[str, WrittenBytes] = {}
+        self.written: dict[str, tuple[int, int]] = {}
         self.found: dict[str, Findings] = {}
 
     def follow(self, timeline: Timeline) -> int:

@@ -36,7 +36,7 @@ from hoodie.timeline import (
     layout_of,
     read_instant,
 )
-from hoodie.view.commit_cache import CommitFacts, WrittenBytes
+from hoodie.view.commit_cache import CommitFacts, sum_written
 from hoodie.view.table_state import TableState, stored_archive
 
 _SCHEMA_BATCH = 16
@@ -253,7 +253,7 @@ class TableView:
             self.state.commits.note_facts(instant.requested_time, facts)
         return facts
 
-    def written_bytes(self, instant: Instant, *, rows_enough: int) -> WrittenBytes:
+    def written_bytes(self, instant: Instant, *, rows_enough: int) -> tuple[int, int]:
         """Return the rows and bytes of base files that a completed write instant wrote, of its first files at least.
 
         Of a commit that wrote very many files, only so many write stats are decoded as have `rows_enough` rows.
@@ -269,7 +269,7 @@ class TableView:
                     stats = CommitMetadata.iter_stats(content, path=self.path_of(instant))
             else:
                 stats = metadata.write_stats()
-            found = self.state.commits.written[instant.requested_time] = WrittenBytes.of(stats, rows_enough=rows_enough)
+            found = self.state.commits.written[instant.requested_time] = sum_written(stats, rows_enough=rows_enough)
         return found
 
     def content_of(self, instant: Instant) -> bytes:

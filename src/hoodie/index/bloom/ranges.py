@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -40,7 +40,10 @@ def _read_footer(file: BaseFile, _context: TaskContext, *, store: StoreSpec, kee
 def read_stored_keys(store: Store, file: BaseFile) -> StoredKeys:
     """Read range and filter of the keys from the footer of a base file. Raises: CorruptFileError, MissingFileError."""
     with open_base_file(store, file) as (parquet, _):
-        return StoredKeys.of_footer(parquet.metadata.metadata)
+        footer = parquet.metadata.metadata or {}
+    kind = footer.get(TYPE_FOOTER_KEY.encode())
+    text, type_code = footer.get(FOOTER_KEY.encode()), None if kind is None else kind.decode()
+    return StoredKeys(KeyRange.of_footer(footer), text, type_code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,8 @@ class StoredKeys:
     text: bytes | None = None
     type_code: str | None = None
 
-    @classmethod
-    def of_footer(cls, footer: Mapping[bytes, bytes] | None) -> StoredKeys:
-        """Return what a footer stores; without a filter every key may be in the file."""
-        found = footer or {}
-        kind = found.get(TYPE_FOOTER_KEY.encode())
-        return cls(KeyRange.of_footer(found), found.get(FOOTER_KEY.encode()), None if kind is None else kind.decode())
-
     def filter(self, *, path: str) -> BloomFilter | None:
-        """Return the filter. Raises: CorruptFileError."""
+        """Return the filter; without one every key may be in the file. Raises: CorruptFileError."""
         return None if self.text is None else BloomFilter.parse(self.text, self.type_code, path=path)
 
 
