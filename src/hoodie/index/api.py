@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -121,13 +121,7 @@ class LookUpCost:
 
     def __add__(self, other: LookUpCost) -> LookUpCost:
         """Return the sum of both costs."""
-        return LookUpCost(
-            keys=self.keys + other.keys,
-            found=self.found + other.found,
-            buckets_sought=self.buckets_sought + other.buckets_sought,
-            buckets_scanned=self.buckets_scanned + other.buckets_scanned,
-            bytes_read=self.bytes_read + other.bytes_read,
-        )
+        return LookUpCost(**{name: count + getattr(other, name) for name, count in asdict(self).items()})
 
     def __str__(self) -> str:
         parts = self.buckets_sought + self.buckets_scanned

@@ -125,20 +125,14 @@ def change_batches(store: Store, change: GroupChange, images: pa.Schema) -> Iter
     Raises: MissingFileError, CorruptFileError; HistoryLostError if the log does not have the columns of the table, and
         the slice before the commit was cleaned.
     """
-    shape = _Shape(images)
-    logged = logged_rows(store, change.logged, list(change.scans.logged)) if change.logged else None
+    scans, after, shape = change.scans, change.after, _Shape(images)
+    logged = logged_rows(store, change.logged, list(scans.logged)) if change.logged else None
     if logged is not None:
         for rows in logged:
-            yield from shape.logged(change.scans.instant_time, rows)
+            yield from shape.logged(scans.instant_time, rows)
         return
     if change.lost is not None:
         raise change.lost
-    yield from _computed(store, change, shape)
-
-
-def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.RecordBatch]:
-    """Yield the changes from the slices before and after the commit."""
-    scans, after = change.scans, change.after
     written = _rows(store, after, scans.after)
     left = KeyLookup(_rows(store, after, scans.keys)[RECORD_KEY].combine_chunks())
     yield from _compared(_batches(store, change.before, scans.before), written, left, scans.instant_time, shape)

@@ -52,11 +52,6 @@ class KeyHolders:
     few_keys: pa.Table | None = None
     """The record keys, at most `FILTERED_KEYS_MAX`, if each key value has only one string form; None otherwise."""
 
-    @property
-    def partitions(self) -> set[str]:
-        """Partition paths of the file groups."""
-        return {path for path, _ in self.groups}
-
     def among(self, slices: list[FileSlice]) -> list[FileSlice]:
         """Return the slices of these file groups; an index entry may name a file group that no longer exists."""
         return [file_slice for file_slice in slices if (file_slice.partition_path, file_slice.file_id) in self.groups]

@@ -391,7 +391,7 @@ def _slices(
     if holders is None:
         slices = list_slices(view, partitions, as_of=as_of)
     else:
-        slices = holders.among(list_slices(view, holders.partitions, as_of=as_of))
+        slices = holders.among(list_slices(view, {path for path, _ in holders.groups}, as_of=as_of))
     check_still_there(view, as_of)
     check_formats(view, slices)
     if kind == READ_OPTIMIZED:

@@ -237,7 +237,10 @@ class RecordIndex(Index):
         if state is None:
             raise removed(self.view)
         tasks = list(self._tasks(request, state))
-        sizes = [task.size_bytes + sum(keys.rows for keys in task.keys) * ENTRY_BYTES for task in tasks]
+        sizes = [
+            sum(found.size_bytes for found in task.file_groups) + sum(keys.rows for keys in task.keys) * ENTRY_BYTES
+            for task in tasks
+        ]
         parts = request.engine_for(sum(sizes)).run(tag_file_groups, tasks, sizes)
         return tagged_by_entries(self.view, request, parts, may_move=self.update_partition_path)
 

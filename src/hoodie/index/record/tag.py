@@ -44,11 +44,6 @@ class TagTask:
     look_up: LookUp | None
     output: str
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files of all index file groups."""
-        return sum(file_group.size_bytes for file_group in self.file_groups)
-
 
 @dataclass(frozen=True, slots=True)
 class TaggedGroup:
