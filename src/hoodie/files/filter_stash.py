@@ -125,11 +125,11 @@ class FilterStash:
     def read(self, places: Sequence[Place]) -> pa.BinaryArray:
         """Return the encoded rows of files that are kept, in this order. Memory: these rows."""
         with StageReader(self._store) as reader:
-            return pa.array([self._held.get(place) or self._of_stage(reader, place) for place in places], pa.binary())
-
-    def _of_stage(self, reader: StageReader, place: Place) -> bytes:
-        found: bytes = reader.read_batch(*self._staged[place]).column(0)[0].as_py()
-        return found
+            found = [
+                self._held.get(place) or reader.read_batch(*self._staged[place]).column(0)[0].as_py()
+                for place in places
+            ]
+        return pa.array(found, pa.binary())
 
     def _new_path(self) -> str:
         if self._folder is None:

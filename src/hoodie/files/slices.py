@@ -91,15 +91,6 @@ class FileSlice:
         return (*base, *(log.path for log in self.log_files))
 
 
-@dataclass(frozen=True, slots=True)
-class SliceHistory:
-    """The committed slices of one file group, newest first; at least one."""
-
-    partition_path: str
-    file_id: str
-    slices: tuple[FileSlice, ...]
-
-
 def join_path(partition_path: str, name: str) -> str:
     """Return the path of a file in a partition; in a table without partitions, the folder is the base path."""
     return f"{partition_path}/{name}" if partition_path else name
@@ -279,14 +270,14 @@ def logs_in_doubt(names: Iterable[str], start: str | None, *, all_old: bool = Fa
 
 def slice_histories(
     partition_path: str, listed: Mapping[str, int], timeline: Timeline, *, version: TableVersion
-) -> list[SliceHistory]:
-    """Return the slices of each file group of a partition, sorted by file id; `listed` maps file names to sizes.
+) -> list[tuple[FileSlice, ...]]:
+    """Return the slices of each file group of a partition, newest first; `listed` maps file names to sizes.
 
-    Files of instants that are not completed are left out; files of change data capture belong to their slice. A log
-    file belongs to the newest slice whose base instant is not later than its completion time. If that time is not known
-    (see `logs_in_doubt`), the log file belongs to the newest slice, which no cleaner deletes. In version 6 a log file
-    belongs to the slice of the base instant in its name, or else to the one before it; all are listed, as their blocks
-    decide whether they count.
+    The file groups are sorted by file id; each has at least one slice. Files of instants that are not completed are
+    left out; files of change data capture belong to their slice. A log file belongs to the newest slice whose base
+    instant is not later than its completion time. If that time is not known (see `logs_in_doubt`), the log file belongs
+    to the newest slice, which no cleaner deletes. In version 6 a log file belongs to the slice of the base instant in
+    its name, or else to the one before it; all are listed, as their blocks decide whether they count.
     """
     files = _PartitionFiles.of(partition_path, listed, timeline, version, with_cdc=True)
-    return [SliceHistory(partition_path, file_id, tuple(files.slices(file_id))) for file_id in files.file_ids()]
+    return [tuple(files.slices(file_id)) for file_id in files.file_ids()]

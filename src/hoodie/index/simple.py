@@ -6,7 +6,7 @@ key of a row is in another partition, `hoodie.simple.index.update.partition.path
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -121,14 +121,12 @@ def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
 SIMPLE: Final = IndexKind(name="simple", types=("SIMPLE",), make=lambda view, _: SimpleIndex(view), stores_type=False)
 
 
-def _make_global(view: TableView, properties: Mapping[str, str]) -> SimpleIndex:
-    return SimpleIndex(view, is_global=True, update_partition_path=GLOBAL_SIMPLE.moves_records(properties))
-
-
-GLOBAL_SIMPLE: Final = IndexKind(
+GLOBAL_SIMPLE: Final[IndexKind] = IndexKind(
     name="global_simple",
     types=("GLOBAL_SIMPLE",),
-    make=_make_global,
+    make=lambda view, properties: SimpleIndex(
+        view, is_global=True, update_partition_path=GLOBAL_SIMPLE.moves_records(properties)
+    ),
     is_global=True,
     moves_option=writes.UPDATE_PARTITION_PATH,
 )

@@ -206,10 +206,6 @@ class CommitCache:
         with self._lock:
             self._facts[instant_time] = facts
 
-    def __len__(self) -> int:
-        """Number of commits whose whole metadata is kept."""
-        return len(self._recent)
-
     def get(self, instant_time: str) -> CommitMetadata | None:
         """Return the metadata of a commit; None if it is not in the cache."""
         with self._lock:

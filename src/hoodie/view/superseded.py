@@ -90,9 +90,10 @@ def _lacking(view: TableView, found: FileSlice | None, was: Replaced, as_of: str
     which write made it.
     """
     base = None if found is None else found.base_file
-    if was.base is not None and _is_visible(view, was.base.instant_time, as_of):
-        is_older = base is None or base.instant_time < was.base.instant_time
-        yield from [was.base.name] if is_older else []
+    if was.base is not None and (base is None or base.instant_time < was.base.instant_time):
+        time = was.base.instant_time
+        if view.timeline.contains_or_before_start(time) and (as_of is None or time <= as_of):
+            yield was.base.name
     has = set() if found is None else {name_of(path) for path in found.paths}
     is_same = base is None or (was.base is not None and base.instant_time <= was.base.instant_time)
     if is_same and not view.config.may_have_slice_logs:
@@ -101,10 +102,6 @@ def _lacking(view: TableView, found: FileSlice | None, was: Replaced, as_of: str
             is_seen = wrote is not None and wrote.is_completed and (as_of is None or log.instant_time <= as_of)
             if is_seen and not log.is_cdc and log.name not in has:
                 yield log.name
-
-
-def _is_visible(view: TableView, time: str, as_of: str | None) -> bool:
-    return view.timeline.contains_or_before_start(time) and (as_of is None or time <= as_of)
 
 
 def _newest_files(view: TableView, groups: Collection[FileGroup], as_of: str | None) -> set[str]:

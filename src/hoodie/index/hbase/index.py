@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Final
 
-import pyarrow as pa
-
 from hoodie.config import indexes
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CommitConflictError
@@ -207,12 +205,9 @@ class PutEntries:
         keys, codes, duplicates = one_entry_per_key(keys, codes)
         gone = deleted_cells(self.instant_time)
         with HBaseClient(self.settings, rows_per_second(self.settings, self.tasks)) as client:
-            client.put(self._rows(keys, codes.tolist(), gone), self.moment_ms)
+            entries = zip(row_keys(keys), codes.tolist(), strict=True)
+            client.put(((key, gone if code == DELETED else self.cells[code]) for key, code in entries), self.moment_ms)
         return duplicates
-
-    def _rows(self, keys: pa.StringArray, codes: list[int], gone: Cells) -> Iterator[tuple[bytes, Cells]]:
-        for key, code in zip(row_keys(keys), codes, strict=True):
-            yield key, gone if code == DELETED else self.cells[code]
 
 
 def rows_per_second(settings: HBaseSettings, tasks: int) -> float:
@@ -313,14 +308,12 @@ class HBaseIndex(Index):
             )
 
 
-def _make(view: TableView, properties: Mapping[str, str]) -> HBaseIndex:
-    return HBaseIndex(view, HBaseSettings.of(view.config.raw, properties), HBASE.moves_records(properties))
-
-
-HBASE: Final = IndexKind(
+HBASE: Final[IndexKind] = IndexKind(
     name="hbase",
     types=("HBASE",),
-    make=_make,
+    make=lambda view, properties: HBaseIndex(
+        view, HBaseSettings.of(view.config.raw, properties), HBASE.moves_records(properties)
+    ),
     is_global=True,
     moves_option=indexes.HBASE_UPDATE_PARTITION_PATH,
     stores_moves=True,

@@ -125,7 +125,7 @@ def table_partitions(view: TableView, *, sort: str, limit: int | None, offset: i
         sizes = (
             (-sum(found.size_bytes for found in slices), path)
             for part in slice_parts(view)
-            for path, slices in _by_partition(part)
+            for path, slices in by_partition(part)
         )
         ordered = sorted(sizes) if end is None else heapq.nsmallest(end, sizes)
         places = {path: place for place, (_, path) in enumerate(ordered[offset:])}
@@ -134,7 +134,8 @@ def table_partitions(view: TableView, *, sort: str, limit: int | None, offset: i
     return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
 
 
-def _by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:
+def by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:
+    """Yield partition paths with their slices, which are neighbours."""
     for path, found in groupby(slices, key=attrgetter("partition_path")):
         yield path, list(found)
 
@@ -145,7 +146,7 @@ def _partition_rows(
     """Yield the rows from number `start` to `end` (exclusive); later parts are not read."""
     row_counts, number = RowCounts(view), 0
     for part in parts if end is None or end > start else ():
-        groups = list(_by_partition(part))
+        groups = list(by_partition(part))
         chosen = groups[max(0, start - number) : None if end is None else end - number]
         times = last_writes(view, (found for _, slices in chosen for found in slices))
         yield from (_partition_row(path, slices, row_counts, times[path]) for path, slices in chosen)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.files.slices import FileSlice
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants
 from hoodie.metadata.paths import partition_folder
@@ -33,23 +32,18 @@ def metadata_partitions(view: TableView) -> pa.Table:
     One listing of the metadata table's timeline, and one of each partition.
     """
     config = view.config
-    inflight = frozenset(config.metadata_partitions_inflight)
-    names = sorted({*config.metadata_partitions, *inflight})
+    names = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
     if not names:
         return METADATA_SCHEMA.empty_table()
     folder = MetadataFolder(view.store, config)
     visible = visible_instants(folder.timeline(), view.timeline)
-    found = together(view.store, *(partial(_slices, view, visible, name) for name in names))
-    rows = [{**_row(name, slices), "is_inflight": name in inflight} for name, slices in zip(names, found, strict=True)]
+    rows = together(view.store, *(partial(_row, view, visible, name) for name in names))
     return pa.Table.from_pylist(rows, schema=METADATA_SCHEMA)
 
 
-def _slices(view: TableView, visible: Timeline, name: str) -> list[FileSlice]:
+def _row(view: TableView, visible: Timeline, name: str) -> dict[str, Any]:
     sizes = {info.name: info.size_bytes for info in view.store.list(partition_folder(name))}
-    return newest_slices(name, sizes, visible, version=view.config.version)
-
-
-def _row(name: str, slices: list[FileSlice]) -> dict[str, Any]:
+    slices = newest_slices(name, sizes, visible, version=view.config.version)
     bases = [found.base_file.instant_time for found in slices if found.base_file is not None]
     logs = [log.name.instant_time for found in slices for log in found.log_files]
     return {
@@ -60,4 +54,5 @@ def _row(name: str, slices: list[FileSlice]) -> dict[str, Any]:
         "bytes": sum(found.size_bytes for found in slices),
         "newest_instant": max([*bases, *logs], default=None),
         "newest_compaction": max((time for time in bases if not fills_a_partition(time)), default=None),
+        "is_inflight": name in view.config.metadata_partitions_inflight,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -137,16 +138,13 @@ def record_versions(view: TableView, key: str, versions: int) -> dict[str, Any]:
     """
     search = _Search(view, key)
     row = search.row_at(None)
-    states, notes = list[dict[str, Any]](), list[str]()
-    for state in _states(search, row, notes):
-        states.append(state)
-        if len(states) >= versions:
-            break
+    notes: list[str] = []
+    states = list(islice(_states(search, row, notes), max(versions, 0)))
     return {
         "key": key,
         "row": _plain(row),
         "location": None if row is None else _location(view, key, row),
-        "versions": states[:versions],
+        "versions": states,
         "notes": [*search.notes_of_others(), *notes],
     }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from hoodie.files.slices import FileSlice, SliceHistory, join_path, logs_in_doubt, slice_histories
+from hoodie.files.slices import FileSlice, join_path, logs_in_doubt, slice_histories
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
 from hoodie.services.cleaning.partitions import (
@@ -61,9 +61,9 @@ class Needed:
 
 
 def obsolete_slices(
-    histories: Sequence[SliceHistory], options: CleanOptions, earliest: str, needed: Needed
+    histories: Sequence[Sequence[FileSlice]], options: CleanOptions, earliest: str, needed: Needed
 ) -> list[FileSlice]:
-    """Return the file slices of a partition to delete.
+    """Return the file slices of a partition to delete, of all the slices of each file group, newest first.
 
     `earliest` is the requested time of the earliest commit to retain; it is not used by KEEP_LATEST_FILE_VERSIONS.
     """
@@ -76,29 +76,28 @@ def obsolete_slices(
 
 
 def _candidates(
-    history: SliceHistory, options: CleanOptions, earliest: str, needed: Needed
+    slices: Sequence[FileSlice], options: CleanOptions, earliest: str, needed: Needed
 ) -> Iterator[FileSlice] | Sequence[FileSlice]:
-    group = (history.partition_path, history.file_id)
+    group = (slices[0].partition_path, slices[0].file_id)
     replaced_at = needed.replaced.get(group)
     keeps_versions = options.policy is Policy.VERSIONS
     if replaced_at is not None:
-        return history.slices if keeps_versions or replaced_at < earliest else ()
+        return slices if keeps_versions or replaced_at < earliest else ()
     if keeps_versions:
-        return () if group in needed.clustering else _older_versions(history, options.retained, needed)
-    return _before(history, earliest)
+        return () if group in needed.clustering else _older_versions(slices, options.retained, needed)
+    return _before(slices, earliest)
 
 
-def _before(history: SliceHistory, earliest: str) -> Iterator[FileSlice]:
+def _before(slices: Sequence[FileSlice], earliest: str) -> Iterator[FileSlice]:
     """Yield the slices that no snapshot from `earliest` on reads, and neither the newest snapshot before it."""
-    older = [found for found in history.slices[1:] if found.base_instant_time < earliest]
-    newest = history.slices[0]
-    yield from older if newest.base_instant_time < earliest else older[1:]
+    older = [found for found in slices[1:] if found.base_instant_time < earliest]
+    yield from older if slices[0].base_instant_time < earliest else older[1:]
 
 
-def _older_versions(history: SliceHistory, retained: int, needed: Needed) -> Iterator[FileSlice]:
+def _older_versions(slices: Sequence[FileSlice], retained: int, needed: Needed) -> Iterator[FileSlice]:
     """Yield the slices beyond the newest `retained`; the slice of a pending compaction counts as one."""
-    free = [found for found in history.slices if not needed.is_compacted(found)]
-    kept = retained - ((history.partition_path, history.file_id) in needed.compacting)
+    free = [found for found in slices if not needed.is_compacted(found)]
+    kept = retained - ((slices[0].partition_path, slices[0].file_id) in needed.compacting)
     yield from free[kept:]
 
 

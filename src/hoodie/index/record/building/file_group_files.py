@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,11 +54,9 @@ class FileGroupEntries:
 
     def read(self, store: Store) -> tuple[pa.StringArray, Codes]:
         """Return keys, and for each the position of its location, or `DELETED`. Memory: these keys, and one batch."""
-        return read_entries(store, self.batches, self._holds)
-
-    def _holds(self, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
-        is_own: npt.NDArray[np.bool_] = file_group_index(keys, self.file_group_count) == self.number
-        return is_own
+        return read_entries(
+            store, self.batches, lambda keys: file_group_index(keys, self.file_group_count) == self.number
+        )
 
 
 @dataclass(frozen=True, slots=True)
