@@ -247,7 +247,7 @@ def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> Non
     if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
         for instant in _later_writes(now, instant_time):
             sets_no_schema = instant.is_completed and not now.commit_facts(instant).changes_schema
-            if not (instant.action.is_planned_service or sets_no_schema):
+            if not (instant.action.is_planned or sets_no_schema):
                 raise conflict(f"{instant} began while the columns changed")
 
 
@@ -445,7 +445,7 @@ def refuse_marked(view: TableView, instant_time: str, groups: AbstractSet[FileGr
     for folder in view.store.folders(TEMP_FOLDER):
         other = name_of(folder)
         found = view.timeline.get(other)
-        is_service = found is not None and found.action.is_planned_service
+        is_service = found is not None and found.action.is_planned
         # Folders of other names have the staged rows of writes.
         if not other.isdigit() or other == instant_time or is_service:
             continue

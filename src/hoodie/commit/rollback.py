@@ -68,7 +68,7 @@ def dead_writes(view: TableView) -> list[Instant]:
     return [
         found
         for found in view.timeline.writes().pending()
-        if not found.action.is_planned_service and not is_live(view.store, found.requested_time)
+        if not found.action.is_planned and not is_live(view.store, found.requested_time)
     ]
 
 
@@ -107,9 +107,7 @@ def _dead_services(view: TableView) -> list[Instant]:
     return [
         found
         for found in view.timeline.writes().pending()
-        if found.action.is_planned_service
-        and found.state is State.INFLIGHT
-        and not is_live(view.store, found.requested_time)
+        if found.action.is_planned and found.state is State.INFLIGHT and not is_live(view.store, found.requested_time)
     ]
 
 
@@ -224,7 +222,7 @@ def _files_of(view: TableView, instant: Instant) -> list[str]:
     """List the table's folders, and return the data files whose names contain the instant."""
     if instant.state is State.REQUESTED:
         return []
-    is_of_others = view.config.version.log_name_has_base_instant and instant.action.is_planned_service
+    is_of_others = view.config.version.log_name_has_base_instant and instant.action.is_planned
     return files_of_instant(view.store, instant.requested_time, with_logs=not is_of_others)
 
 

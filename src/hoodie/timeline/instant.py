@@ -27,10 +27,10 @@ class Action(StrEnum):
     # Attributes, not properties: every load of a timeline reads them of each instant.
     completed_as: Action
     """The action in the name of the completed file; for example, a compaction completes as `commit`."""
+    is_planned: bool
+    """Whether the action is a compaction, log compaction or clustering: its plan waits until a process executes it."""
     writes_data: bool
     """Whether the action is part of the write timeline, that is, adds or removes data files."""
-    is_planned_service: bool
-    """Whether the action is a compaction, log compaction or clustering: the name of its completed file is another."""
 
 
 _COMPLETED_AS = {
@@ -50,8 +50,8 @@ _WRITE_ACTIONS = frozenset(
 )
 for _action in Action:
     _action.completed_as = _COMPLETED_AS.get(_action, _action)
+    _action.is_planned = _action in _COMPLETED_AS
     _action.writes_data = _action in _WRITE_ACTIONS
-    _action.is_planned_service = _action in _COMPLETED_AS
 
 
 class State(IntEnum):

@@ -180,7 +180,7 @@ def _proof(view: TableView, instant: Instant, later: Sequence[Instant], *, is_re
             writer = writer or known
     if any(found.action.writes_data for found in view.archive().find([time])):
         return "it is archived"
-    if instant.action.is_planned_service:  # it is executed again, as long as its input files are there
+    if instant.action.is_planned:  # it is executed again, as long as its input files are there
         gone = _deleted_input(view, instant) if is_recorded else ""
         return f"its input file {gone} was deleted, and a clean keeps the files of pending plans" if gone else None
     if not is_recorded or writer is None:

@@ -105,7 +105,7 @@ def _about(view: TableView, instant: Instant, finding: Mapping[str, str] | None)
 def _may_run(view: TableView, instant: Instant) -> bool:
     """Return whether a JVM may execute a write or plan: with the EAGER policy for failed writes it has no heartbeat."""
     is_write = instant.action not in _KINDS
-    if not is_write and (not instant.action.is_planned_service or instant.state is State.REQUESTED):
+    if not is_write and (not instant.action.is_planned or instant.state is State.REQUESTED):
         return False
     if view.store.head(heartbeat_path(instant.requested_time)) is not None:
         return False

@@ -243,7 +243,7 @@ def pending_problems(view: TableView) -> Iterator[Problem]:
             yield Problem(kinds.CLEAN_PENDING, instant.requested_time, found=str(instant))
         elif instant.action is Action.SAVEPOINT:
             yield Problem(kinds.SAVEPOINT_PENDING, instant.requested_time, found=str(instant))
-        elif instant.action.writes_data and not instant.action.is_planned_service:
+        elif instant.action.writes_data and not instant.action.is_planned:
             yield Problem(kinds.WRITE_DEAD, instant.requested_time, found=str(instant))
 
 

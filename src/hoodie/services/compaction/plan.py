@@ -307,7 +307,7 @@ def _check_no_pending_write(view: TableView) -> None:
     Raises: CommitConflictError.
     """
     if _must_wait(view):
-        pending = next(found for found in view.timeline.writes().pending() if not found.action.is_planned_service)
+        pending = next(found for found in view.timeline.writes().pending() if not found.action.is_planned)
         raise CommitConflictError(
             f"{view.store.uri('')}: a compaction of a table of version {view.config.version.value} is planned while no "
             f"write is pending, found {pending}; plan it when that write has ended. If its writer has died, the next "
@@ -316,7 +316,7 @@ def _check_no_pending_write(view: TableView) -> None:
 
 
 def _must_wait(view: TableView) -> bool:
-    is_pending = any(not found.action.is_planned_service for found in view.timeline.writes().pending())
+    is_pending = any(not found.action.is_planned for found in view.timeline.writes().pending())
     return view.config.version.log_name_has_base_instant and is_pending
 
 

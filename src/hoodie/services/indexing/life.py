@@ -166,7 +166,7 @@ def foreign_write(view: TableView) -> str | None:
     """
     for instant in view.timeline.writes().pending():
         # A plan may wait for its executor for as long as it likes.
-        is_planned = instant.action.is_planned_service and instant.state is State.REQUESTED
+        is_planned = instant.action.is_planned and instant.state is State.REQUESTED
         try:
             owner = Owner.read(view.store, heartbeat_path(instant.requested_time))
         except FileNotFoundError:

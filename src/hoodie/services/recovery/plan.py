@@ -128,7 +128,7 @@ def _is_later(view: TableView, found: Instant, target: Instant) -> bool:
     if found.requested_time == target.requested_time:
         return False
     if found.requested_time > target.requested_time:
-        return found.is_completed or found.action.is_planned_service
+        return found.is_completed or found.action.is_planned
     # The metadata of few instants is read: only of those that completed after the target.
     return found.is_completed and _order(view, found) > _order(view, target) and not _is_compaction(view, found)
 
@@ -174,7 +174,7 @@ def _check_none_running(view: TableView) -> None:
     for found in view.timeline.pending():
         if found.action is Action.INDEXING:
             runs = True
-        elif found.action.is_planned_service:
+        elif found.action.is_planned:
             runs = runner_of(view, found).state is RunState.RUNNING
         else:
             is_changing = found.action.writes_data or found.action is Action.ROLLBACK
