@@ -208,9 +208,14 @@ def _expression(value: Any) -> Any:
     return value if (kind.__module__, kind.__name__) == ("pyarrow._compute", "Expression") else _UNREAD
 
 
-def _where(value: Any) -> Any:
+def is_polars_expression(value: Any) -> bool:
+    """Return whether a value is an expression of Polars, which is not imported for this."""
     kind = type(value)
-    if kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "Expr":
+    return kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "Expr"
+
+
+def _where(value: Any) -> Any:
+    if is_polars_expression(value):
         return value
     found = _text(value)
     return _expression(value) if found is _UNREAD else found

@@ -221,7 +221,7 @@ def test_a_write_of_another_engine_is_found_and_a_build_mends_it(options: dict[s
 
 
 def _no_entries() -> Any:
-    from hoodie.index.record import WrittenEntries
+    from hoodie.index.record.entries import WrittenEntries
 
     return WrittenEntries()
 

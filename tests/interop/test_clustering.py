@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.read.changes import plan_changes
+from hoodie.read.changes import plan_batch
 from hoodie.read.local import read_table
 from hoodie.storage import LocalStore
 from hoodie.table import Table
@@ -70,7 +70,7 @@ class Shared:
         assert view.commit_metadata(done[-1]).operation_type == "CLUSTER"
         # Both engines see the same changes across it, and time travel to before it.
         for since in (view.timeline.completed().instants[0].completion_time, done[0].requested_time):
-            ours = read_table(plan_changes(view, since, None))
+            ours = read_table(plan_batch(view, since, None).scan)
             assert_same_rows(ours, self.jvm.read_incremental(self.path, since or ""), meta=True)
 
     def assert_both_go_on(self, before: pa.Table) -> None:

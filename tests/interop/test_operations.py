@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.read.changes import plan_changes
+from hoodie.read.changes import plan_batch
 from hoodie.read.local import read_table
 from hoodie.timeline.instant import Action
 from tests.interop.judges import HIVE, QUICK_OPTIONS, Jvm, create_trips, read_by_all
@@ -100,7 +100,7 @@ def test_incremental_reads_by_the_jvm_are_our_changes(jvm: Jvm, tmp_path: Path) 
     ]
     for since, until in spans:
         theirs = jvm.read_incremental(shared.path, since, until)
-        ours = read_table(plan_changes(table.view(), None if since == "000" else since, until))
+        ours = read_table(plan_batch(table.view(), None if since == "000" else since, until).scan)
         assert_same_rows(ours, theirs, meta=True)
 
 

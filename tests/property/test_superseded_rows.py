@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CorruptFileError
+from hoodie.files.logs.log_scan import ScanRule
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows, split_slice, superseded_positions
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.table.merge_config import MergeMode, PartialUpdateMode
@@ -101,9 +102,9 @@ def a_read(chooser: random.Random, built: SliceBuilder) -> SliceRead:
     if chooser.random() < 0.3:
         read = replace(read, base_filter=pc.field("n") > 15)
     if chooser.random() < 0.2:
-        read = replace(read, latest_instant=str(100 + chooser.randrange(3)))
+        read = replace(read, rule=ScanRule(latest_instant=str(100 + chooser.randrange(3))))
     elif chooser.random() < 0.2:
-        read = replace(read, timeline=a_timeline(chooser, built.commits))
+        read = replace(read, rule=ScanRule(timeline=a_timeline(chooser, built.commits)))
     return read
 
 

@@ -107,7 +107,7 @@ def _delete_late_files(view: TableView, instant_time: str) -> bool:
         if own:
             stats = view.commit_metadata(instant).write_stats()
             late = own - {path for stat in stats for path in (stat.path, *stat.sizes)}
-            if late and view.lists_by_partition:
+            if late and view.config.has_metadata_table:
                 listing = list_files(view, {path.rpartition("/")[0] for path in late})
                 late -= {f"{folder}/{name}" if folder else name for folder, names in listing.items() for name in names}
             for path in late:

@@ -239,9 +239,9 @@ def refuse_hidden_columns(now: TableView, instant_time: str, schema: str) -> Non
     """
     if not now.config.version.has_completion_time_in_name and schema != known_schema(now)[0]:
         for instant in _later_writes(now, instant_time):
-            if instant.action.is_planned or (instant.is_completed and not now.commit_facts(instant).changes_schema):
-                continue
-            raise conflict(f"{instant} began while the columns changed")
+            sets_no_schema = instant.is_completed and not now.commit_facts(instant).changes_schema
+            if not (instant.action.is_planned or sets_no_schema):
+                raise conflict(f"{instant} began while the columns changed")
 
 
 def refuse_later_writes(now: TableView, instant_time: str) -> None:

@@ -99,7 +99,8 @@ class BaseFileWriter:
         self._same = _SameText((same or {}) if options.has_meta else dict.fromkeys(META_FIELDS), schema)
         self._options = options
         self._buffer: list[pa.Table] = []
-        self._buffered_bytes = 0
+        self.held_bytes = 0
+        """Arrow bytes of rows that are not written yet, because their row group is not full."""
         self._filter = None if options.bloom is None or not options.has_meta else FilterBuilder(options.bloom)
         self._min_key: str | None = None
         self._max_key: str | None = None
@@ -126,15 +127,10 @@ class BaseFileWriter:
         if rows.num_rows == 0:
             return
         self._buffer.append(rows.select(self._same.other_columns))
-        self._buffered_bytes += self._buffer[-1].nbytes + rows.num_rows * self._same.row_bytes
+        self.held_bytes += self._buffer[-1].nbytes + rows.num_rows * self._same.row_bytes
         self.rows += rows.num_rows
-        if self._buffered_bytes >= self._options.row_group_bytes:
+        if self.held_bytes >= self._options.row_group_bytes:
             self.flush()
-
-    @property
-    def held_bytes(self) -> int:
-        """Arrow bytes of rows that are not written yet, because their row group is not full."""
-        return self._buffered_bytes
 
     @property
     def written_bytes(self) -> int:
@@ -146,7 +142,7 @@ class BaseFileWriter:
         """Write the remaining rows and the footer; sets `size_bytes`."""
         self.flush()
         self._settle()
-        writer = self._writer or self._start(self._same.added(self._same.other_schema.empty_table()))
+        writer = self._started(self._same.added(self._same.other_schema.empty_table()))
         if self._options.has_meta:
             writer.add_key_value_metadata(self._footer())
         writer.close()
@@ -154,17 +150,14 @@ class BaseFileWriter:
         footer = b""
         if self._nan_chunks or copies:
             # A second footer, as pyarrow writes neither these bounds nor copied row groups. Readers take the last one.
-            footer = self._whole_footer(metadata)
+            own = Footer(with_nan_bounds(footer_of(metadata), self._nan_chunks))
+            groups = [own.groups[found] if isinstance(found, int) else found for found in self._groups]
+            footer = own.with_groups(groups)
             self._sink.write(footer + trailer_of(footer))
         self.size_bytes = self._sink.tell()
         self._sink.close()
         if self._observer is not None:
             self.ranges = self._observer.ranges(parsed(footer) if copies else metadata)
-
-    def _whole_footer(self, metadata: pq.FileMetaData) -> bytes:
-        """Return the footer of all row groups, with the bounds of chunks that have NaN."""
-        own = Footer(with_nan_bounds(footer_of(metadata), self._nan_chunks))
-        return own.with_groups([own.groups[found] if isinstance(found, int) else found for found in self._groups])
 
     def __enter__(self) -> BaseFileWriter:
         return self
@@ -190,8 +183,8 @@ class BaseFileWriter:
         if not self._buffer:
             return
         self._settle()
-        rows, self._encoding_bytes = pa.concat_tables(self._buffer), self._buffered_bytes
-        self._buffer, self._buffered_bytes = [], 0
+        rows, self._encoding_bytes = pa.concat_tables(self._buffer), self.held_bytes
+        self._buffer, self.held_bytes = [], 0
         groups = max(1, round(self._encoding_bytes / self._options.row_group_bytes))
         if self._threads is None:
             self._encode(rows, groups)
@@ -221,7 +214,7 @@ class BaseFileWriter:
             chunks.append(chunk)
             starts.append(int(self._sink.tell()))
             self._sink.write(pages)
-        self._groups.append(stored.copied(group, chunks, starts))
+        self._groups.append(stored.footer.copied(group, chunks, starts))
         self.rows += rows
         self._settle()
 
@@ -256,15 +249,15 @@ class BaseFileWriter:
         if self._observer is not None:
             self._observer.observe(rows)
         rows = self._same.added(rows)
-        self._writer = self._writer or self._start(rows)
+        self._writer = self._started(rows)
         self._nan_chunks |= {(self._encoded_groups, leaf) for leaf in nan_leaves(rows)}
         self._groups.append(self._encoded_groups)
         self._encoded_groups += 1
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
-    def _start(self, rows: pa.Table) -> pq.ParquetWriter:
-        """Open the Parquet writer; the first rows decide which columns get a dictionary."""
-        return self._open(rows.schema, dictionary_columns(rows))
+    def _started(self, rows: pa.Table) -> pq.ParquetWriter:
+        """Return the Parquet writer; the first rows decide which columns get a dictionary."""
+        return self._writer or self._open(rows.schema, dictionary_columns(rows))
 
     def _open(self, schema: pa.Schema, dictionaries: list[str]) -> pq.ParquetWriter:
         options = self._parquet_options
@@ -344,18 +337,16 @@ def read_base_file(
     *,
     columns: Sequence[str] | None = None,
     batch_rows: int = _BATCH_ROWS,
-    names: StoredNames = SAME_NAMES,
 ) -> Iterator[pa.Table]:
     """Stream a base file in the table's current schema: old files get new columns as nulls, and widened types.
 
-    `columns` selects by name; `names` are the names in the file, where they differ. Memory: one row group's selected
-    columns, whatever the size of the file.
+    `columns` selects by name. Memory: one row group's selected columns, whatever the size of the file.
 
     Raises: as `open_base_file`; SchemaMismatchError if its columns do not match.
     """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     with open_base_file(store, file) as (parquet, _):
-        yield from stored_rows(parquet, wanted, where=store.uri(file.path), batch_rows=batch_rows, names=names)
+        yield from stored_rows(parquet, wanted, where=store.uri(file.path), batch_rows=batch_rows)
 
 
 def stored_rows(

@@ -89,24 +89,17 @@ class BaseRows:
         self, parquet: pq.ParquetFile, source: pa.NativeFile, keys: pa.ChunkedArray | None, *, is_merged: bool
     ) -> list[int] | None:
         """Return the row groups to read, ascending; None for all."""
-        matching = None if self._read.base_filter is None else self._matching(source, self._read.base_filter)
+        condition = self._read.base_filter
+        matching = None if condition is None else matching_row_groups(source, condition)
         if not is_merged:
             return None if matching is None else sorted(matching)
         if matching is None and self._result.has_base_rows:
             return None
-        named = {number for number in range(parquet.metadata.num_row_groups) if _may_hold(parquet, number, keys)}
+        named = row_groups_with_keys(parquet, keys)
         if not self._result.has_base_rows:
             return sorted(named & matching if self._may_skip_named and matching is not None else named)
         assert matching is not None
         return sorted(matching if self._may_skip_named else matching | named)
-
-    def _matching(self, source: pa.NativeFile, condition: pc.Expression) -> set[int]:
-        """Return the row groups whose statistics allow the condition."""
-        # Not at the top: the module imports pandas, which is slow and which most programs do not need.
-        import pyarrow.dataset as ds
-
-        fragment = ds.ParquetFileFormat().make_fragment(source)
-        return {group.id for group in fragment.subset(condition).row_groups}
 
 
 def _numbered(
@@ -135,10 +128,25 @@ def has_types(stored: pa.Schema, wanted: pa.Schema) -> bool:
     )
 
 
-def _may_hold(parquet: pq.ParquetFile, group: int, keys: pa.ChunkedArray | None) -> bool:
-    """Return whether a row group may contain one of the keys, by its key statistics; true if keys are not known."""
-    if keys is None:
-        return True
-    found = parquet.metadata.row_group(group).column(parquet.schema_arrow.names.index(RECORD_KEY))
-    count = keys_in_range(found, keys) if found.path_in_schema == RECORD_KEY else None
+def matching_row_groups(source: pa.NativeFile, condition: pc.Expression) -> set[int]:
+    """Return the row groups of a Parquet file whose statistics allow the condition."""
+    # Not at the top: the module imports pandas, which is slow and which most programs do not need.
+    import pyarrow.dataset as ds
+
+    fragment = ds.ParquetFileFormat().make_fragment(source)
+    return {group.id for group in fragment.subset(condition).row_groups}
+
+
+def row_groups_with_keys(parquet: pq.ParquetFile, keys: pa.Array | pa.ChunkedArray | None) -> set[int]:
+    """Return the row groups that may contain one of the keys, by statistics; all if keys are unknown or not stored."""
+    metadata, names = parquet.metadata, parquet.schema_arrow.names
+    groups = range(metadata.num_row_groups)
+    if keys is None or RECORD_KEY not in names:
+        return set(groups)
+    place = names.index(RECORD_KEY)
+    return {group for group in groups if _may_hold(metadata.row_group(group).column(place), keys)}
+
+
+def _may_hold(chunk: pq.ColumnChunkMetaData, keys: pa.Array | pa.ChunkedArray) -> bool:
+    count = keys_in_range(chunk, keys) if chunk.path_in_schema == RECORD_KEY else None
     return count is None or count > 0

@@ -5,7 +5,7 @@ docs/format/table.md §2.5 (`HoodieCompactionOperation`). Plans contain file nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from hoodie.errors import CorruptFileError
 from hoodie.files.slices import BaseFile, FileSlice, LogFile
@@ -63,20 +63,16 @@ def slice_of(operation: CompactionOperation, folder: str, sizes: Mapping[str, in
                 "expected the name of a base file in the compaction plan, found another name", path=name
             )
         base = BaseFile(folder, name, parsed.file_id, parsed.instant_time, known.get(name, 0))
-    logs = tuple(_logs(operation, folder, known))
-    return FileSlice(folder, operation.file_id, operation.base_instant_time, base, logs)
+    parsed_logs = [LogFileName.parse(name) for name in operation.delta_file_paths]
+    logs = [LogFile(folder, name, known.get(name.name, 0)) for name in parsed_logs if name is not None]
+    if len(logs) != len(parsed_logs):
+        message = f"expected names of log files in the compaction plan, found {list(operation.delta_file_paths)}"
+        raise CorruptFileError(message, path=operation.file_id)
+    logs.sort(key=lambda log: log.name.sort_key)
+    return FileSlice(folder, operation.file_id, operation.base_instant_time, base, tuple(logs))
 
 
 def work_bytes(operation: CompactionOperation) -> int:
     """Return about how many bytes the operation reads, by the metrics of the plan."""
     metrics = operation.metrics or {}
     return int(metrics.get(LOG_BYTES, 0.0) + metrics.get(READ_MIB, 0.0) * _MIB)
-
-
-def _logs(operation: CompactionOperation, folder: str, sizes: Mapping[str, int]) -> Sequence[LogFile]:
-    parsed = [LogFileName.parse(name) for name in operation.delta_file_paths]
-    logs = [LogFile(folder, name, sizes.get(name.name, 0)) for name in parsed if name is not None]
-    if len(logs) != len(operation.delta_file_paths):
-        message = f"expected names of log files in the compaction plan, found {list(operation.delta_file_paths)}"
-        raise CorruptFileError(message, path=operation.file_id)
-    return sorted(logs, key=lambda log: log.name.sort_key)

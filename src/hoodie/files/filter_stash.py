@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
@@ -68,10 +67,8 @@ class FilterStash:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     @property
     def places(self) -> Collection[Place]:
@@ -97,7 +94,8 @@ class FilterStash:
         new = [file for file in files if (file.partition_path, file.name) not in self._sizes]
         read = ReadFilter(self._store.spec)
         with ExitStack() as open_files:
-            writer: _Writer | None = None
+            writer: pa.ipc.RecordBatchFileWriter | None = None
+            path, batches = "", 0
             for start in range(0, len(new), _READ_TOGETHER):
                 part = new[start : start + _READ_TOGETHER]
                 for file, row in zip(part, LocalEngine().run(read, part), strict=True):
@@ -106,8 +104,14 @@ class FilterStash:
                         self._held[place] = value
                         self._held_bytes += len(value)
                     else:
-                        writer = writer or self._new_writer(open_files)
-                        self._staged[place] = writer.write(value)
+                        if writer is None:
+                            path = self._new_path()
+                            sink = open_files.enter_context(new_staged_file(self._store, path))
+                            writer = open_files.enter_context(pa.ipc.new_file(sink, _SCHEMA))
+                        # A record batch has one row.
+                        writer.write_batch(pa.record_batch([pa.array([value], pa.binary())], schema=_SCHEMA))
+                        self._staged[place] = path, batches
+                        batches += 1
                     self._sizes[place] = len(value)
         return len(new)
 
@@ -121,30 +125,14 @@ class FilterStash:
     def read(self, places: Sequence[Place]) -> pa.BinaryArray:
         """Return the encoded rows of files that are kept, in this order. Memory: these rows."""
         with StageReader(self._store) as reader:
-            return pa.array([self._held.get(place) or self._of_stage(reader, place) for place in places], pa.binary())
+            found = [
+                self._held.get(place) or reader.read_batch(*self._staged[place]).column(0)[0].as_py()
+                for place in places
+            ]
+        return pa.array(found, pa.binary())
 
-    def _of_stage(self, reader: StageReader, place: Place) -> bytes:
-        found: bytes = reader.read_batch(*self._staged[place]).column(0)[0].as_py()
-        return found
-
-    def _new_writer(self, open_files: ExitStack) -> _Writer:
+    def _new_path(self) -> str:
         if self._folder is None:
             self._folder = self._stack.enter_context(stage_folder(self._store, in_process=True))
         self._paths += 1
-        path = f"{self._folder}/filters-{self._paths}.arrow"
-        sink = open_files.enter_context(new_staged_file(self._store, path))
-        return _Writer(path, open_files.enter_context(pa.ipc.new_file(sink, _SCHEMA)))
-
-
-class _Writer:
-    """Writes one staged file, with one row in each record batch."""
-
-    def __init__(self, path: str, writer: pa.ipc.RecordBatchFileWriter) -> None:
-        self._path = path
-        self._writer = writer
-        self._batches = 0
-
-    def write(self, value: bytes) -> tuple[str, int]:
-        self._writer.write_batch(pa.record_batch([pa.array([value], pa.binary())], schema=_SCHEMA))
-        self._batches += 1
-        return self._path, self._batches - 1
+        return f"{self._folder}/filters-{self._paths}.arrow"

@@ -7,8 +7,7 @@ too large, both sides are first spilled to parts by key hash, except for base ro
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,28 +18,15 @@ import pyarrow.compute as pc
 
 from hoodie.files.base_rows import BaseRows
 from hoodie.files.logs.log_records import VersionReader, delete_keys, row_keys
-from hoodie.files.logs.log_scan import FoundBlock, ScanRule, scan_blocks
-from hoodie.files.merge_results import POSITION, LoggedRows, MergeResult, SliceRows, SplitRows, SupersededRows
-from hoodie.files.slice_read import SliceRead
+from hoodie.files.logs.log_scan import FoundBlock, scan_blocks
+from hoodie.files.merge_results import POSITION, MergeResult, Part
+from hoodie.files.slice_read import SliceRead as SliceRead
 from hoodie.files.slices import FileSlice
 from hoodie.files.stored_groups import LIKELY_KEYS, StoredGroups
 from hoodie.records.change import KIND, RECORD_KEY
 from hoodie.records.keys.sorting import HASH_END, KeyLookup, spread
 from hoodie.records.merging.fold import FoldRule, LogFold, is_row, resolve
 from hoodie.storage import Store, scratch_folder, scratch_input, scratch_output
-
-__all__ = [
-    "ScanRule",
-    "SliceRead",
-    "deleted_keys",
-    "logged_keys",
-    "merge_or_copy",
-    "read_file_slice",
-    "read_logged_rows",
-    "split_slice",
-    "superseded_positions",
-    "written_keys",
-]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -65,7 +51,7 @@ def read_file_slice(store: Store, file_slice: FileSlice, read: SliceRead) -> Gen
         CorruptFileError: a file does not parse.
         UnsupportedError: logged rows without record keys, or blocks of a kind that this release does not read.
     """
-    return _read(store, file_slice, read, SliceRows)
+    return _read(store, file_slice, read, Part.BASE | Part.LOGGED)
 
 
 def merge_or_copy(
@@ -76,7 +62,7 @@ def merge_or_copy(
     `groups` are those of the base file of the slice; the caller copies them. If the logs do not fit into
     `read.memory_bytes`, all rows are yielded. Memory and errors: as `read_file_slice`.
     """
-    return _read(store, file_slice, read, SliceRows, groups)
+    return _read(store, file_slice, read, Part.BASE | Part.LOGGED, groups)
 
 
 def read_logged_rows(store: Store, file_slice: FileSlice, read: SliceRead) -> Generator[pa.Table, None, None]:
@@ -85,7 +71,7 @@ def read_logged_rows(store: Store, file_slice: FileSlice, read: SliceRead) -> Ge
     Of the base file, only the record key and the ordering columns are read; if fields of versions are mixed, or a
     function merges, all columns that the merge needs. Memory and errors: as `read_file_slice`.
     """
-    return _read(store, file_slice, read, LoggedRows)
+    return _read(store, file_slice, read, Part.LOGGED)
 
 
 def superseded_positions(store: Store, file_slice: FileSlice, read: SliceRead) -> Iterator[Int64Array]:
@@ -95,7 +81,7 @@ def superseded_positions(store: Store, file_slice: FileSlice, read: SliceRead) -
     `read.base_filter` may be left out. The same columns are read as by `read_logged_rows`; `read.columns` need only
     contain the columns of `read.base_filter`. Memory and errors: as `read_file_slice`.
     """
-    for found in _read(store, file_slice, read, SupersededRows):
+    for found in _read(store, file_slice, read, Part.SUPERSEDED):
         yield np.asarray(found[POSITION])
 
 
@@ -106,7 +92,7 @@ def split_slice(
 
     Memory and errors: as `read_file_slice`.
     """
-    for found in _read(store, file_slice, read, SplitRows):
+    for found in _read(store, file_slice, read, Part.LOGGED | Part.SUPERSEDED):
         if found.column_names == [POSITION]:
             yield None, np.asarray(found[POSITION])
         else:
@@ -114,15 +100,11 @@ def split_slice(
 
 
 def _read(
-    store: Store,
-    file_slice: FileSlice,
-    read: SliceRead,
-    result_of: Callable[[SliceRead, FoldRule], MergeResult],
-    groups: StoredGroups | None = None,
+    store: Store, file_slice: FileSlice, read: SliceRead, wanted: Part, groups: StoredGroups | None = None
 ) -> Generator[Any, None, None]:
-    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
-    rule = replace(read.fold_rule, is_partial=any(block.is_partial for block in blocks))
-    result = result_of(read, rule)
+    blocks = scan_blocks(store, file_slice.log_files, read.rule)
+    rule = FoldRule(read.merger, is_partial=any(block.is_partial for block in blocks))
+    result = MergeResult(read, rule, wanted)
     base = BaseRows(store, file_slice, read, rule, result)
     if not blocks:
         if groups is not None:
@@ -152,7 +134,7 @@ def deleted_keys(store: Store, file_slice: FileSlice, read: SliceRead, *, in_ord
 
     Raises: as `read_file_slice`.
     """
-    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    blocks = scan_blocks(store, file_slice.log_files, read.rule)
     return _distinct(delete_keys(store, blocks, in_order=in_order))
 
 
@@ -161,7 +143,7 @@ def logged_keys(store: Store, file_slice: FileSlice, read: SliceRead) -> pa.Stri
 
     Raises: as `read_file_slice`.
     """
-    blocks = scan_blocks(store, file_slice.log_files, read.scan_rule)
+    blocks = scan_blocks(store, file_slice.log_files, read.rule)
     return _distinct(row_keys(store, blocks))
 
 
@@ -172,7 +154,7 @@ def written_keys(store: Store, file_slice: FileSlice, read: SliceRead, instant_t
     """
     # In version 6 a name has the base instant: all files are searched if none is named by the instant.
     named = [log for log in file_slice.log_files if log.name.instant_time == instant_time]
-    found = scan_blocks(store, named or file_slice.log_files, read.scan_rule)
+    found = scan_blocks(store, named or file_slice.log_files, read.rule)
     blocks = [block for block in found if block.instant_time == instant_time]
     return _distinct(chain(row_keys(store, blocks), delete_keys(store, blocks, in_order=True)))
 

@@ -15,12 +15,12 @@ from hoodie.format.avro.schema import OPERATION_FIELD
 from hoodie.format.table.merge_config import MergeMode
 from hoodie.format.table.table_config import TableConfig, TableType
 from hoodie.records.change import IS_DELETED, RECORD_KEY
-from hoodie.records.merging.fold import FoldRule
 from hoodie.records.merging.merge import RecordMerger, fitted_merger, table_merger
 from hoodie.records.sql import letters  # noqa: F401  (registers functions that a filter of another process names)
-from hoodie.timeline import Timeline, layout_of
+from hoodie.timeline import layout_of
 
 _MEMORY_BYTES: Final = 128 * 1024 * 1024
+_ALL_BLOCKS: Final = ScanRule()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class SliceRead:
 
     `schema` is the table schema, meta columns included; `columns` are the columns to return, in order. `stored` is how
     files differ from the schema; `with_keys`: record keys that no file stores are made of other columns. A logged row
-    is a delete if the text of `delete_field` equals `delete_marker`. `latest_instant` (inclusive): blocks of later
-    instants do not count. `timeline` is set if the instant of each block must be checked (version 6), else None;
-    `older` is set for a snapshot of the past: a table that was upgraded may have log files of version 6.
+    is a delete if the text of `delete_field` equals `delete_marker`. `rule` decides which log blocks count. Its
+    `timeline` is set if the instant of each block must be checked (version 6), and `older` for a snapshot of the past:
+    a table that was upgraded may have log files of version 6.
 
     `base_filter` is a condition by which row groups of the base file are skipped: the caller needs only base rows that
     match it, but rows that do not match may be returned too. It reads only columns in `columns`. With
@@ -49,10 +49,7 @@ class SliceRead:
     with_keys: bool = False
     delete_field: str | None = None
     delete_marker: str | None = None
-    latest_instant: str | None = None
-    timeline: Timeline | None = None
-    older: Timeline | None = None
-    commits: CommitRecords | None = None
+    rule: ScanRule = _ALL_BLOCKS
     base_filter: pc.Expression | None = None
     base_filter_on_keys: bool = False
     spill_folder: str | None = None
@@ -66,18 +63,6 @@ class SliceRead:
     def schema_of(self, names: Iterable[str]) -> pa.Schema:
         """Return the schema of these columns, in their order."""
         return pa.schema([self.schema.field(name) for name in names])
-
-    @property
-    def scan_rule(self) -> ScanRule:
-        """The rule that decides which blocks count."""
-        return ScanRule(
-            latest_instant=self.latest_instant, timeline=self.timeline, commits=self.commits, older=self.older
-        )
-
-    @property
-    def fold_rule(self) -> FoldRule:
-        """The rule by which versions are folded; it ignores that blocks may have only some of the columns."""
-        return FoldRule(self.merger)
 
     @property
     def merged_columns(self) -> tuple[str, ...]:
@@ -116,5 +101,5 @@ def slice_read(config: TableConfig, schema: pa.Schema, merger: RecordMerger | No
         merger=merger,
         delete_field=rule.delete_field,
         delete_marker=rule.delete_marker,
-        commits=CommitRecords(layout_of(config), history_path=config.history_path),
+        rule=ScanRule(commits=CommitRecords(layout_of(config), history_path=config.history_path)),
     )

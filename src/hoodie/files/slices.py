@@ -97,15 +97,6 @@ class FileSlice:
         return (*base, *(log.path for log in self.log_files))
 
 
-@dataclass(frozen=True, slots=True)
-class SliceHistory:
-    """The committed slices of one file group, newest first; at least one."""
-
-    partition_path: str
-    file_id: str
-    slices: tuple[FileSlice, ...]
-
-
 def join_path(partition_path: str, name: str) -> str:
     """Return the path of a file in a partition; in a table without partitions, the folder is the base path."""
     return f"{partition_path}/{name}" if partition_path else name
@@ -146,7 +137,7 @@ def latest_slices(
     slices: list[FileSlice] = []
     for partition_path in sorted(listing):
         gone = replaced.get(partition_path, ())
-        files = _PartitionFiles.of(partition_path, listing[partition_path], timeline, as_of, version)
+        files = _PartitionFiles.of(partition_path, listing[partition_path], timeline, version, as_of=as_of)
         if ignored is not None:
             ignored |= files.uncommitted
         for file_id in files.file_ids():
@@ -174,8 +165,10 @@ class _PartitionFiles:
         partition_path: str,
         listed: Mapping[str, int],
         timeline: Timeline,
-        as_of: str | None,
         version: TableVersion,
+        *,
+        as_of: str | None = None,
+        with_cdc: bool = False,
     ) -> _PartitionFiles:
         files = cls(partition_path, timeline, version)
         committed: dict[str, bool] = {}
@@ -199,7 +192,7 @@ class _PartitionFiles:
             if is_seen and base is not None:
                 found = BaseFile(partition_path, name, file_id, instant_time, size_bytes)
                 files.bases.setdefault(file_id, []).append(found)
-            elif is_seen and log is not None and not log.is_cdc:
+            elif is_seen and log is not None and (with_cdc or not log.is_cdc):
                 files.logs.setdefault(file_id, []).append(LogFile(partition_path, log, size_bytes))
         files.uncommitted = {time for time, is_seen in committed.items() if not is_seen}
         return files
@@ -214,15 +207,45 @@ class _PartitionFiles:
         if bases is not None and len(bases) == 1 and file_id not in self.logs:  # nearly all groups of a large table
             return self._slice(file_id, bases[0], ())
         base = max(bases, key=lambda found: found.instant_time) if bases else None
-        logs = [log for log in self.logs.get(file_id, ()) if base is None or self._since(log) >= base.instant_time]
-        return self._slice(file_id, base, tuple(sorted(logs, key=lambda log: log.name.sort_key)))
+        logs = self._sorted_logs(file_id)
+        if base is not None:
+            logs = [log for log in logs if (self._since(log) or log.name.instant_time) >= base.instant_time]
+        return self._slice(file_id, base, tuple(logs))
 
-    def _since(self, log: LogFile) -> str:
-        """Return the time to compare with base instants: the log's completion time, or the base instant in its name."""
+    def slices(self, file_id: str) -> Iterator[FileSlice]:
+        """Yield the slices of a file group, newest first; see `slice_histories`.
+
+        In version 6 a log file whose name has no base file's instant begins no slice if an older base file is there:
+        its compaction is pending or was rolled back, or a later version wrote it, before the table became one of
+        version 6.
+        """
+        bases, logs = {base.instant_time: base for base in self.bases.get(file_id, ())}, self._sorted_logs(file_id)
+        by_start: dict[str, list[LogFile]] = {start: [] for start in bases}
+        first_log = min((log.name.instant_time for log in logs), default="")
+        newest = max(bases, default=first_log)
+        for log in logs:
+            since = self._since(log)
+            if since is None and log.name.instant_time < newest:
+                start = newest
+            else:
+                since = since or log.name.instant_time
+                start = max((base for base in bases if base <= since), default=first_log)
+            by_start.setdefault(start, []).append(log)
+        for start in sorted(by_start, reverse=True):
+            yield FileSlice(self.partition_path, file_id, start, bases.get(start), tuple(by_start[start]))
+
+    def _sorted_logs(self, file_id: str) -> list[LogFile]:
+        return sorted(self.logs.get(file_id, ()), key=lambda log: log.name.sort_key)
+
+    def _since(self, log: LogFile) -> str | None:
+        """Return the time to compare with base instants: the log's completion time, or the base instant in its name.
+
+        None if the completion time is not known.
+        """
         instant_time = log.name.instant_time
         if self.version.log_name_has_base_instant:
             return instant_time
-        return self.timeline.completion_time_of(instant_time) or instant_time
+        return self.timeline.completion_time_of(instant_time)
 
     def _slice(self, file_id: str, base: BaseFile | None, logs: tuple[LogFile, ...]) -> FileSlice | None:
         if base is not None:
@@ -262,83 +285,14 @@ def logs_in_doubt(names: Iterable[str], start: str | None, *, all_old: bool = Fa
 
 def slice_histories(
     partition_path: str, listed: Mapping[str, int], timeline: Timeline, *, version: TableVersion
-) -> list[SliceHistory]:
-    """Return the slices of each file group of a partition, sorted by file id; `listed` maps file names to sizes.
+) -> list[tuple[FileSlice, ...]]:
+    """Return the slices of each file group of a partition, newest first; `listed` maps file names to sizes.
 
-    Files of instants that are not completed are left out; files of change data capture belong to their slice. A log
-    file belongs to the newest slice whose base instant is not later than its completion time. If that time is not known
-    (see `logs_in_doubt`), the log file belongs to the newest slice, which no cleaner deletes. In version 6 a log file
-    belongs to the slice of the base instant in its name, or else to the one before it; all are listed, as their blocks
-    decide whether they count.
+    The file groups are sorted by file id; each has at least one slice. Files of instants that are not completed are
+    left out; files of change data capture belong to their slice. A log file belongs to the newest slice whose base
+    instant is not later than its completion time. If that time is not known (see `logs_in_doubt`), the log file belongs
+    to the newest slice, which no cleaner deletes. In version 6 a log file belongs to the slice of the base instant in
+    its name, or else to the one before it; all are listed, as their blocks decide whether they count.
     """
-    bases, logs = _committed(partition_path, listed, timeline, version)
-    found: list[SliceHistory] = []
-    for file_id in sorted(bases.keys() | logs.keys()):
-        of_group = bases.get(file_id, {}), logs.get(file_id, [])
-        if version.log_name_has_base_instant:
-            slices = _named_slices(partition_path, file_id, *of_group)
-        else:
-            slices = _slices(partition_path, file_id, *of_group, timeline)
-        found.append(SliceHistory(partition_path, file_id, tuple(slices)))
-    return found
-
-
-def _committed(
-    partition_path: str, listed: Mapping[str, int], timeline: Timeline, version: TableVersion
-) -> tuple[dict[str, dict[str, BaseFile]], dict[str, list[LogFile]]]:
-    """Return the committed base files by file id and instant, and the committed log files by file id."""
-    bases: dict[str, dict[str, BaseFile]] = {}
-    logs: dict[str, list[LogFile]] = {}
-    committed: dict[str, bool] = {}
-    for name, size_bytes in listed.items():
-        base = BaseFileName.parse(name)
-        parsed = base or LogFileName.parse(name)
-        if parsed is None:
-            continue
-        instant_time = parsed.instant_time
-        if instant_time not in committed:
-            committed[instant_time] = timeline.contains_or_before_start(instant_time)
-        if not committed[instant_time] and (base is not None or not version.log_name_has_base_instant):
-            continue
-        if isinstance(parsed, BaseFileName):
-            file = BaseFile(partition_path, name, parsed.file_id, instant_time, size_bytes)
-            bases.setdefault(parsed.file_id, {})[instant_time] = file
-        else:
-            logs.setdefault(parsed.file_id, []).append(LogFile(partition_path, parsed, size_bytes))
-    return bases, logs
-
-
-def _slices(
-    partition_path: str, file_id: str, bases: Mapping[str, BaseFile], logs: list[LogFile], timeline: Timeline
-) -> Iterator[FileSlice]:
-    """Yield the slices of one file group, newest first."""
-    by_start: dict[str, list[LogFile]] = {start: [] for start in bases}
-    first_log = min((log.name.instant_time for log in logs), default="")
-    newest = max(bases, default=first_log)
-    for log in sorted(logs, key=lambda found: found.name.sort_key):
-        since = timeline.completion_time_of(log.name.instant_time)
-        if since is None and log.name.instant_time < newest:
-            start = newest
-        else:
-            since = since or log.name.instant_time
-            start = max((base for base in bases if base <= since), default=first_log)
-        by_start.setdefault(start, []).append(log)
-    for start in sorted(by_start, reverse=True):
-        yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))
-
-
-def _named_slices(
-    partition_path: str, file_id: str, bases: Mapping[str, BaseFile], logs: list[LogFile]
-) -> Iterator[FileSlice]:
-    """Yield the slices of one file group of version 6, newest first.
-
-    A log file whose name has no base file's instant begins no slice if an older base file is there: its compaction is
-    pending or was rolled back, or a later version wrote it, before the table became one of version 6.
-    """
-    by_start: dict[str, list[LogFile]] = {start: [] for start in bases}
-    first_log = min((log.name.instant_time for log in logs), default="")
-    for log in sorted(logs, key=lambda found: found.name.sort_key):
-        start = max((base for base in bases if base <= log.name.instant_time), default=first_log)
-        by_start.setdefault(start, []).append(log)
-    for start in sorted(by_start, reverse=True):
-        yield FileSlice(partition_path, file_id, start, bases.get(start), tuple(by_start[start]))
+    files = _PartitionFiles.of(partition_path, listed, timeline, version, with_cdc=True)
+    return [tuple(files.slices(file_id)) for file_id in files.file_ids()]

@@ -48,7 +48,7 @@ class StoredGroups:
     def __init__(self, parquet: pq.ParquetFile, source: pa.NativeFile, footer: Footer, where: str) -> None:
         self.parquet = parquet
         self._source = source
-        self._footer = footer
+        self.footer = footer
         self.where = where
         self.metadata: pq.FileMetaData = parquet.metadata
         self._key_place = parquet.schema_arrow.names.index(RECORD_KEY)
@@ -147,10 +147,6 @@ class StoredGroups:
         if len(data) < size_bytes:
             raise CorruptFileError(f"expected {size_bytes:,} bytes of pages, found {len(data):,}", path=self.where)
         return data
-
-    def copied(self, group: int, chunks: list[Chunk], starts: list[int]) -> bytes:
-        """Return the row group of a footer for these chunks, whose bytes begin at `starts`."""
-        return self._footer.copied(group, chunks, starts)
 
 
 def keys_in_range(chunk: pq.ColumnChunkMetaData, keys: pa.Array | pa.ChunkedArray) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -121,13 +121,7 @@ class LookUpCost:
 
     def __add__(self, other: LookUpCost) -> LookUpCost:
         """Return the sum of both costs."""
-        return LookUpCost(
-            keys=self.keys + other.keys,
-            found=self.found + other.found,
-            buckets_sought=self.buckets_sought + other.buckets_sought,
-            buckets_scanned=self.buckets_scanned + other.buckets_scanned,
-            bytes_read=self.bytes_read + other.bytes_read,
-        )
+        return LookUpCost(**{name: count + getattr(other, name) for name, count in asdict(self).items()})
 
     def __str__(self) -> str:
         parts = self.buckets_sought + self.buckets_scanned
@@ -180,7 +174,7 @@ class Index:
         return default
 
 
-class IndexUpdate(Protocol):
+class IndexUpdate:
     """The update of an index by one write: the locations of the rows that it wrote, from its begin to its commit.
 
     The methods with the argument `now` run under the table's lock; `now` is the view loaded under it.
@@ -189,56 +183,54 @@ class IndexUpdate(Protocol):
     @property
     def stats(self) -> Sequence[WriteStat]:
         """Log files of the metadata table that were written for the commit; readers see them when it completes."""
-        ...
+        return ()
 
     @property
     def commit_entries(self) -> Mapping[str, str]:
         """Entries for the extra metadata of the commit."""
-        ...
+        return {}
 
     @property
     def stages_deletes(self) -> bool:
         """Whether `stage_deletes` stages the keys of file groups that the write removes from the table."""
-        ...
+        return False
 
     def entry_stage(self, folder: str) -> EntryStage | None:
         """Return where the writing tasks stage the locations of keys; None if the index records none."""
-        ...
+        raise NotImplementedError
 
     def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
         """Stage the deletion of every key in file groups that the write removes from the table."""
-        ...
+        return ()
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
         """Record the staged locations. Readers see them when the write completes."""
-        ...
+        raise NotImplementedError
 
     def retract(self, slices: Sequence[FileSlice], folder: str) -> None:
         """Withdraw what an earlier attempt at the same instant recorded for the keys of these file slices."""
-        ...
 
     def was_replaced_or_dropped(self, now: TableView) -> bool:
         """Return whether the index for which entries were written was built anew or dropped since."""
-        ...
+        return False
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
         """Adapt the update to an index that was built, rebuilt or dropped since the write began.
 
         Raises: CommitConflictError if that is not possible.
         """
-        ...
+        raise NotImplementedError
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
         """Return whether the completed write `other` changed the location of a key of this write; true if unknown."""
-        ...
+        raise NotImplementedError
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
         """Return whether a location stored by `other` would replace one of this write, which completes later.
 
         Also true if a deletion of a key by this write would hide a location that `other` stored without a look-up.
         """
-        ...
+        raise NotImplementedError
 
     def discard(self) -> None:
         """Delete the files that were written for a commit that is abandoned."""
-        ...

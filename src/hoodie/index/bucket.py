@@ -61,13 +61,9 @@ class BucketRule:
     fields: tuple[str, ...]
     counts: BucketCounts
 
-    def count_in(self, partition_path: str) -> int:
-        """Return the number of buckets of a partition."""
-        return self.counts.of(partition_path)
-
     def buckets(self, keys: pa.StringArray, partition_path: str) -> npt.NDArray[np.int32]:
         """Return the bucket of each record key of a partition. Memory: as `bucket_of_keys`."""
-        return bucket_of_keys(keys, self.fields, self.count_in(partition_path))
+        return bucket_of_keys(keys, self.fields, self.counts.of(partition_path))
 
 
 def bucket_rule(view: TableView, properties: Mapping[str, str]) -> BucketRule:
@@ -189,7 +185,7 @@ def file_ids_by_bucket(
     found: dict[str, dict[int, str]] = {}
     for file_slice in slices:
         path, file_id = file_slice.partition_path, file_slice.file_id
-        bucket, count = bucket_of_file_id(file_id), rule.count_in(path)
+        bucket, count = bucket_of_file_id(file_id), rule.counts.of(path)
         name = f"{path}/{file_id}" if path else file_id
         if bucket is None or bucket >= count:
             raise UnsupportedError(f"{where}: the file group {name} belongs to none of the {count} buckets: {remedy}")
@@ -279,15 +275,8 @@ class BucketIndex(Index):
             raise CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause)
 
     def placement(self, default: Placement) -> Placement:
-        """Return the placement of the rows that `tag` placed."""
-        return BucketPlacement(self.placed)
-
-
-@dataclass(frozen=True, slots=True)
-class BucketPlacement:
-    """Places each insert in the file group of its bucket."""
-
-    placed: tuple[StagedHits, ...]
+        """Return this index, which places each insert that `tag` placed in the file group of its bucket."""
+        return self
 
     def place(self, partition_path: str, rows: int, slices: Sequence[FileSlice]) -> Iterator[InsertShare]:
         """Return a share for each bucket that gets rows; see `Placement.place`."""

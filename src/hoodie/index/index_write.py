@@ -21,10 +21,10 @@ from hoodie.view.table_view import TableView
 
 
 @dataclass(frozen=True)
-class IndexWrite:
+class IndexWrite(IndexUpdate):
     """The indexes of a table as one write uses them: one finds keys, and all that store locations record them.
 
-    `serving` tags and places the rows; None if the write looks up no keys. The other methods are those of
+    `serving` tags and places the rows (see `Index`); None if the write looks up no keys. The other methods are those of
     `IndexUpdate`, for the record index and for an index outside of the metadata table, if the table has one;
     `external`: the kind of that other index when the write began.
     """
@@ -50,7 +50,6 @@ class IndexWrite:
         return cls(None if serving is None else serving.at(view), tuple(updates), external)
 
     def tag(self, request: TagRequest) -> Tagged:
-        """See `Index.tag`."""
         return self._serving.tag(request)
 
     @property
@@ -59,7 +58,6 @@ class IndexWrite:
         return self.serving is not None and index_kind(self.serving.name).places_rows
 
     def placement(self, default: Placement) -> Placement:
-        """See `Index.placement`."""
         return self._serving.placement(default)
 
     @property
@@ -69,17 +67,14 @@ class IndexWrite:
 
     @property
     def stats(self) -> Sequence[WriteStat]:
-        """Log files of the metadata table that were written for the commit."""
         return [stat for update in self.updates for stat in update.stats]
 
     @property
     def commit_entries(self) -> Mapping[str, str]:
-        """Entries for the extra metadata of the commit."""
         return {key: value for update in self.updates for key, value in update.commit_entries.items()}
 
     @property
     def stages_deletes(self) -> bool:
-        """Whether an index stages the keys of file groups that the write removes from the table."""
         return any(update.stages_deletes for update in self.updates)
 
     def entry_stage(self, folder: str) -> EntryStage | None:
@@ -88,7 +83,6 @@ class IndexWrite:
         return stages[0] if stages else None
 
     def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
-        """Stage the deletion of every key in file groups that the write removes from the table."""
         removed = tuple(slices)
         return tuple(entries for update in self.updates for entries in update.stage_deletes(removed, folder))
 
@@ -102,16 +96,11 @@ class IndexWrite:
         return WrittenEntries(stats=stats, duplicates=max(part.duplicates for part in written))
 
     def retract(self, slices: Sequence[FileSlice], folder: str) -> None:
-        """Withdraw what an earlier attempt at the same instant recorded for the keys of these file slices."""
         for update in self.updates:
             update.retract(slices, folder)
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
-        """Adapt the updates to indexes that were built, rebuilt or dropped since the write began.
-
-        Raises: CommitConflictError if that is not possible, as with another index outside of the metadata table, or if
-            the rule that places rows changed.
-        """
+        """See `IndexUpdate`. Raises: CommitConflictError too if the rule that places rows changed."""
         found = _external(now.config)
         if found is not None and found is not self.external:
             raise CommitConflictError(
@@ -124,25 +113,19 @@ class IndexWrite:
             update.refresh(now, metadata)
 
     def shares_keys_with(self, now: TableView, other: Instant) -> bool:
-        """Return whether the completed write `other` changed the location of a key of this write; true if unknown.
-
-        The index outside of the metadata table has all keys of both writes, unless it was given up meanwhile.
-        """
+        """See `IndexUpdate`: the external index has all keys of both writes, unless it was given up meanwhile."""
         record, *external = self.updates
         if external and _external(now.config) is self.external:
             return any(update.shares_keys_with(now, other) for update in external)
         return record.shares_keys_with(now, other)
 
     def would_lose_to(self, now: TableView, other: Instant) -> bool:
-        """Return whether a location stored by `other` would replace one of this write, which completes later."""
         return any(update.would_lose_to(now, other) for update in self.updates)
 
     def was_replaced_or_dropped(self, now: TableView) -> bool:
-        """Return whether an index for which entries were written was built anew or dropped since."""
         return any(update.was_replaced_or_dropped(now) for update in self.updates)
 
     def discard(self) -> None:
-        """Delete the files that were written for a commit that is abandoned."""
         for update in self.updates:
             update.discard()
 

@@ -19,18 +19,6 @@ BeginUpdate = Callable[[TableView, str, EngineFor, Mapping[str, str]], IndexUpda
 """Begins the update of an index by a write: the table when it began, instant, engine, and options of the call."""
 
 
-def _no_properties(_properties: Mapping[str, str], _record_key: Sequence[str]) -> Mapping[str, str]:
-    return {}
-
-
-def _always(_view: TableView) -> bool:
-    return True
-
-
-def _nothing(_properties: Mapping[str, str]) -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IndexKind:
     """One index of this release."""
@@ -59,13 +47,11 @@ class IndexKind:
     the table has the key, and the index places the inserts."""
     own_options: tuple[Option[Any], ...] = ()
     """Options that a table with this index stores, which no write and no other index may set."""
-    own_properties: Callable[[Mapping[str, str], Sequence[str]], Mapping[str, str]] = _no_properties
-    """Returns what a new table with these properties and record key columns stores: the values of `own_options`, and
-    the options that JVM Hudi needs beside them."""
-    exists_in: Callable[[TableView], bool] = _always
+    own_properties: Callable[[Mapping[str, str], Sequence[str]], Mapping[str, str]] = lambda *_: {}
+    """Returns what a new table with these properties and record key columns stores of the index alone: the values of
+    `own_options`, and the options that JVM Hudi needs beside them."""
+    exists_in: Callable[[TableView], bool] = lambda _view: True
     """Returns whether the table has everything that the index needs."""
-    new_properties: Callable[[Mapping[str, str]], Mapping[str, str]] = _nothing
-    """Returns further properties that a new table with these properties stores. Raises: InvalidConfigError."""
     update: BeginUpdate | None = None
     """Begins the update of an index that is outside of the metadata table; None for other indexes."""
 
@@ -85,14 +71,11 @@ class IndexKind:
     def stored_properties(
         self, properties: Mapping[str, str], *, moves_by_default: bool = True, record_key: Sequence[str] = ()
     ) -> dict[str, str]:
-        """Return the index properties that a new table with these properties stores. JVM writers obey them too.
-
-        Raises: as `own_properties`.
-        """
+        """Return the index properties that a new table with these properties stores. JVM writers obey them too."""
         found = {indexes.INDEX_TYPE_KEY: self.types[0]} if self.stores_type else {}
         found |= self.own_properties(properties, record_key)
         found |= dict.fromkeys((switch.key for switch in self.switches), "true")
         if self.moves_option is not None and self.stores_moves:
             key = self.moves_option.key
             found[key] = properties.get(key, str(moves_by_default).lower())
-        return {**found, **self.new_properties(properties)}
+        return found

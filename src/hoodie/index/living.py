@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +94,9 @@ def _dead(
         for number, (group, hit) in enumerate(zip(questions, asked, strict=True))
     ]
     engine = request.engine_for(sum(task.file_slice.size_bytes for task in tasks))
-    find = _FindDead(search.store, replace(search.read, columns=(RECORD_KEY,)), request.runs)
+    read = replace(search.read, columns=(RECORD_KEY,))
+    # The function holds the arguments that the tasks share: it is serialised once, each task separately.
+    find = partial(_find_dead, spec=search.store, read=read, runs=request.runs)
     with StageReader(store) as reader:
         found = [hit for hits in engine.run(find, tasks) for hit in hits]
         return {(hit.partition_path, hit.file_id): np.asarray(reader.read(hit).column("row")) for hit in found}
@@ -106,26 +109,19 @@ class _DeadTask:
     output: str
 
 
-@dataclass(frozen=True, slots=True)
-class _FindDead:
-    """Callable for `Engine.run`. Its fields are the arguments that all tasks share; they are serialised once."""
-
-    store: StoreSpec
-    read: SliceRead
-    runs: tuple[StagedRun, ...]
-
-    def __call__(self, task: _DeadTask, context: TaskContext) -> list[StagedHits]:
-        """Write the requested rows that the merged slice does not have. Memory: their keys, and `read_file_slice`."""
-        store = open_store(self.store)
-        with StageReader(store) as reader:
-            ordinals = np.asarray(reader.read(task.asked).column("row"))
-        keys = staged_rows(store, self.runs, ordinals, [RECORD_KEY])[RECORD_KEY].combine_chunks()
-        is_dead = np.ones(len(keys), np.bool_)
-        for stored in read_file_slice(store, task.file_slice, self.read):
-            is_dead &= ~np.asarray(pc.is_in(keys, value_set=stored[RECORD_KEY].combine_chunks()))
-        dead, group = ordinals[is_dead], (task.file_slice.partition_path, task.file_slice.file_id)
-        path = f"{task.output}-{context.attempt}.arrow"
-        return write_hits(store, path, [(*group, dead, np.zeros(len(dead), np.int8))])
+def _find_dead(
+    task: _DeadTask, context: TaskContext, *, spec: StoreSpec, read: SliceRead, runs: tuple[StagedRun, ...]
+) -> list[StagedHits]:
+    """Write the requested rows that the merged slice does not have. Memory: their keys, and `read_file_slice`."""
+    store = open_store(spec)
+    with StageReader(store) as reader:
+        ordinals = np.asarray(reader.read(task.asked).column("row"))
+    keys = staged_rows(store, runs, ordinals, [RECORD_KEY])[RECORD_KEY].combine_chunks()
+    is_dead = np.ones(len(keys), np.bool_)
+    for stored in read_file_slice(store, task.file_slice, read):
+        is_dead &= ~np.asarray(pc.is_in(keys, value_set=stored[RECORD_KEY].combine_chunks()))
+    dead, group = ordinals[is_dead], (task.file_slice.partition_path, task.file_slice.file_id)
+    return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(*group, dead, np.zeros(len(dead), np.int8))])
 
 
 def _less_the_last(
@@ -140,15 +136,12 @@ def _less_the_last(
     for group, rows in _rows_by_group(store, hits, asked):
         lives[np.setdiff1d(rows, dead.get(group, ()), assume_unique=True)] = True
     kept: dict[Group, Rows] = {}
-    for group in sorted(dead, key=lambda group: (_newest(slices[group]), group), reverse=True):
+    newest = {group: max(log.name.instant_time for log in slices[group].log_files) for group in dead}
+    for group in sorted(dead, key=lambda group: (newest[group], group), reverse=True):
         rows = dead[group]
         kept[group] = rows[lives[rows]]
         lives[rows] = True
     return kept
-
-
-def _newest(file_slice: FileSlice) -> str:
-    return max(log.name.instant_time for log in file_slice.log_files)
 
 
 def _without(store: Store, hits: Sequence[StagedHits], dead: dict[Group, Rows], path: str) -> tuple[StagedHits, ...]:

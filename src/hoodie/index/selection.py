@@ -33,10 +33,7 @@ def stored_index(config: TableConfig) -> IndexKind | None:
 
 
 def table_index(config: TableConfig) -> IndexKind:
-    """Return the index of the table: the stored index, else the record index if the table has one, else `simple`.
-
-    Raises: as `index_kind`.
-    """
+    """Return the index of the table: the stored index, else the record index if the table has one, else `simple`."""
     given = config.raw.get(indexes.INDEX_TYPE_KEY)
     if given is not None:
         return index_kind(given)
@@ -72,10 +69,7 @@ def lost_record_index(view: TableView) -> str | None:
 
 
 def index_of_view(view: TableView) -> IndexKind:
-    """Return the index as `table_index`; if the table stores no type, read which kind of record index it has.
-
-    Raises: as `index_kind`.
-    """
+    """Return the index as `table_index`; if the table stores no type, read which kind of record index it has."""
     kind = table_index(view.config)
     if indexes.INDEX_TYPE_KEY in view.config.raw or kind.metadata_partition is None:
         return kind
@@ -218,8 +212,6 @@ def partitions_to_add(view: TableView) -> tuple[PartitionKind, ...]:
 
     Nothing is added to a table that has writes: entries of its existing rows would be missing. An index build adds the
     partition to such a table.
-
-    Raises: as `index_kind`.
     """
     if view.timeline.writes().instants or view.has_archived_instants():
         # Checked last: a table service works on a table whose index this release lacks.

@@ -6,7 +6,7 @@ key of a row is in another partition, `hoodie.simple.index.update.partition.path
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,7 @@ from hoodie.index.api import Index, Tagged, TagRequest
 from hoodie.index.key_search import Incoming, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
-from hoodie.storage import Store, open_store
+from hoodie.storage import open_store
 from hoodie.view.columns import whole_read
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
@@ -105,7 +105,10 @@ class _ProbeTask:
 def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
     """Search the staged keys in a few file slices of one partition. Runs on a worker."""
     store = open_store(task.search.store)
-    incoming = _load(store, task)
+    with StageReader(store, task.search.columns) as reader:
+        batches = [reader.read(run) for run in task.runs]
+    ordinals = np.concatenate([np.arange(run.start, run.start + run.rows) for run in task.runs])
+    incoming = Incoming.of(task.search, pa.Table.from_batches(batches), ordinals)
     found = []
     for file_slice in task.slices:
         rows, routes = incoming.find(store, file_slice)
@@ -114,29 +117,16 @@ def probe(task: _ProbeTask, context: TaskContext) -> list[StagedHits]:
     return write_hits(store, f"{task.output}-{context.attempt}.arrow", found)
 
 
-def _load(store: Store, task: _ProbeTask) -> Incoming:
-    with StageReader(store, task.search.columns) as reader:
-        batches = [reader.read(run) for run in task.runs]
-    ordinals = [np.arange(run.start, run.start + run.rows) for run in task.runs]
-    return Incoming.of(task.search, pa.Table.from_batches(batches), np.concatenate(ordinals))
-
-
-def _make(view: TableView, _properties: Mapping[str, str]) -> SimpleIndex:
-    return SimpleIndex(view)
-
-
 # The type is not stored: a JVM writer may then choose another index that keeps keys unique in each partition.
-SIMPLE: Final = IndexKind(name="simple", types=("SIMPLE",), make=_make, stores_type=False)
+SIMPLE: Final = IndexKind(name="simple", types=("SIMPLE",), make=lambda view, _: SimpleIndex(view), stores_type=False)
 
 
-def _make_global(view: TableView, properties: Mapping[str, str]) -> SimpleIndex:
-    return SimpleIndex(view, is_global=True, update_partition_path=GLOBAL_SIMPLE.moves_records(properties))
-
-
-GLOBAL_SIMPLE: Final = IndexKind(
+GLOBAL_SIMPLE: Final[IndexKind] = IndexKind(
     name="global_simple",
     types=("GLOBAL_SIMPLE",),
-    make=_make_global,
+    make=lambda view, properties: SimpleIndex(
+        view, is_global=True, update_partition_path=GLOBAL_SIMPLE.moves_records(properties)
+    ),
     is_global=True,
     moves_option=writes.UPDATE_PARTITION_PATH,
 )

@@ -110,7 +110,7 @@ class MetadataFolder:
 
     def archive(self) -> TimelineArchive | ArchiveLogs:
         """Return the archived timeline of the metadata table."""
-        ranges = not self.config.may_have_slice_logs
+        ranges = self.config.archive_names_are_ranges
         return archive_of(self.store, self.layout, name=self.archive_name, names_are_ranges=ranges)
 
     @property

@@ -34,14 +34,6 @@ _CONDITIONS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
-    """A condition that each row of the expression matches, None for every row. `is_complete`: nothing was left out."""
-
-    where: str | None
-    is_complete: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Part:
     """A translated part. `texts`: its conditions, joined by `joined`, none if it cannot be translated.
 
@@ -69,19 +61,20 @@ class _UnknownError(Exception):
     """A part that has no translation."""
 
 
-def translated(expression: pc.Expression, schema: pa.Schema) -> Translated:
+def translated(expression: pc.Expression, schema: pa.Schema) -> tuple[str | None, bool]:
     """Translate the parts that SQL has too: comparisons of columns with values, IN, IS NULL, AND, OR and NOT.
 
-    Of parts that are joined by AND, those that cannot be translated are left out.
+    Returns a condition that each row of the expression matches, None for every row; and whether nothing was left out:
+    of parts that are joined by AND, those that cannot be translated are left out.
 
     >>> schema = pa.schema([("id", pa.string()), ("n", pa.int64())])
     >>> translated((pc.field("id") == "a") & (pc.field("n") > pc.field("n")), schema)
-    Translated(where="(`id` = 'a')", is_complete=False)
+    ("(`id` = 'a')", False)
     """
     tree = tree_of(expression)
     is_long = tree is None or sum(1 for _ in fields_of(tree)) > _CONDITIONS_MAX
     found = _nothing() if tree is None or is_long else _translated(tree, schema)
-    return Translated(found.where, found.is_complete)
+    return found.where, found.is_complete
 
 
 def sql_of(expression: pc.Expression, schema: pa.Schema) -> str:
@@ -92,13 +85,13 @@ def sql_of(expression: pc.Expression, schema: pa.Schema) -> str:
     >>> sql_of(pc.field("n") > 2, pa.schema([("n", pa.int64())]))
     '(`n` > 2)'
     """
-    found = translated(expression, schema)
-    if found.where is None or not found.is_complete:
+    where, is_complete = translated(expression, schema)
+    if where is None or not is_complete:
         raise UnsupportedError(
             f"where={shown(expression)}: expected comparisons of columns with values, is_in, is_null, is_valid, &, | "
             "and ~; write other conditions in SQL, or filter the rows that are read"
         )
-    return found.where
+    return where
 
 
 def columns_of(expression: pc.Expression, schema: pa.Schema) -> list[str]:
@@ -129,7 +122,10 @@ def _translated(tree: Node, schema: pa.Schema) -> _Part:
     while pending:
         node, is_ready = pending.pop()
         if not isinstance(node, Call) or not (node.name in _JOINED or node.name == "invert"):
-            done.append(_leaf(node, schema))
+            try:
+                done.append(_known(node, schema))
+            except _UnknownError:
+                done.append(_nothing())
         elif not is_ready:
             pending.append((node, True))
             pending += [(argument, False) for argument in reversed(node.arguments)]
@@ -156,13 +152,6 @@ def _negated(part: _Part) -> _Part:
     if not (part.is_complete and part.may_be_negated):
         return _nothing()
     return _Part([f"(NOT {part.where})"])
-
-
-def _leaf(node: Node, schema: pa.Schema) -> _Part:
-    try:
-        return _known(node, schema)
-    except _UnknownError:
-        return _nothing()
 
 
 def _known(node: Node, schema: pa.Schema) -> _Part:
@@ -227,16 +216,12 @@ def _value(value: pa.Scalar, kind: pa.DataType) -> str:
     given = value.type
     if not value.is_valid:
         raise _UnknownError
-    if _is_text(kind) and _is_text(given):
-        return literal_of(value.as_py())
-    if pa.types.is_boolean(kind) and pa.types.is_boolean(given):
+    if any(is_kind(kind) and is_kind(given) for is_kind in (_is_text, pa.types.is_boolean, pa.types.is_decimal)):
         return literal_of(value.as_py())
     if pa.types.is_integer(given) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
         return literal_of(value.as_py())
     if pa.types.is_float64(kind) and (pa.types.is_floating(given) or pa.types.is_integer(given)):
         return literal_of(_double(value.as_py()))
-    if pa.types.is_decimal(kind) and pa.types.is_decimal(given):
-        return literal_of(value.as_py())
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(given) and kind.unit in ("ms", "us"):
         return _timestamp(value, kind)
     if pa.types.is_date32(kind) and pa.types.is_date32(given):

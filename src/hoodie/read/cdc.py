@@ -125,32 +125,26 @@ def change_batches(store: Store, change: GroupChange, images: pa.Schema) -> Iter
     Raises: MissingFileError, CorruptFileError; HistoryLostError if the log does not have the columns of the table, and
         the slice before the commit was cleaned.
     """
-    shape = _Shape(images)
-    logged = logged_rows(store, change.logged, list(change.scans.logged)) if change.logged else None
+    scans, after, shape = change.scans, change.after, _Shape(images)
+    logged = logged_rows(store, change.logged, list(scans.logged)) if change.logged else None
     if logged is not None:
         for rows in logged:
-            yield from shape.logged(change.scans.instant_time, rows)
+            yield from shape.logged(scans.instant_time, rows)
         return
     if change.lost is not None:
         raise change.lost
-    yield from _computed(store, change, shape)
-
-
-def _computed(store: Store, change: GroupChange, shape: _Shape) -> Iterator[pa.RecordBatch]:
-    """Yield the changes from the slices before and after the commit."""
-    scans, after = change.scans, change.after
     written = _rows(store, after, scans.after)
     left = KeyLookup(_rows(store, after, scans.keys)[RECORD_KEY].combine_chunks())
     yield from _compared(_batches(store, change.before, scans.before), written, left, scans.instant_time, shape)
     if scans.late is None or after is None:
         return
-    keys = written[RECORD_KEY].combine_chunks()
-    late = _scan_of_late_rows(store, after, scans.late.after, scans.instant_time, keys, left)
+    keys, (before_late, after_late) = written[RECORD_KEY].combine_chunks(), scans.late
+    late = _scan_of_late_rows(store, after, after_late, scans.instant_time, keys, left)
     if late is not None:
-        older = _numbered_keys(_rows(store, change.before, replace(scans.late.before, keys=late.keys)))
+        older = _numbered_keys(_rows(store, change.before, replace(before_late, keys=late.keys)))
         newer = _numbered_keys(_rows(store, after, late))
         left = KeyLookup(newer[RECORD_KEY].combine_chunks())
-        shape = shape.of_numbered_keys()
+        shape = _Shape(shape.images, has_numbered_keys=True)
         yield from _compared(iter(older.to_batches()), newer, left, scans.instant_time, shape, only_differing=True)
 
 
@@ -201,13 +195,10 @@ class _Shape:
     """Makes batches of change data from images, which are structs of columns."""
 
     def __init__(self, images: pa.Schema, *, has_numbered_keys: bool = False) -> None:
-        self._images, self._has_numbered_keys = images, has_numbered_keys
+        """`has_numbered_keys`: `_numbered_keys` has made the record keys of the rows."""
+        self.images, self._has_numbered_keys = images, has_numbered_keys
         self._schema = cdc_schema(images, flat=False)
         self._image_type = self._schema.field(BEFORE).type
-
-    def of_numbered_keys(self) -> _Shape:
-        """Return the shape for rows whose record keys `_numbered_keys` has made."""
-        return _Shape(self._images, has_numbered_keys=True)
 
     def logged(self, instant_time: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield logged changes, with the columns `op`, `before` and `after`, which have the columns of the images."""
@@ -233,7 +224,7 @@ class _Shape:
     def _image(self, rows: pa.Table | None, count: int) -> pa.Array:
         if rows is None:
             return blanks(self._image_type, count, is_null=True)
-        if self._has_numbered_keys and RECORD_KEY in self._images.names:
+        if self._has_numbered_keys and RECORD_KEY in self.images.names:
             place = rows.schema.get_field_index(RECORD_KEY)
             keys = pc.replace_substring_regex(rows[RECORD_KEY], r":\d+$", "")
             rows = rows.set_column(place, rows.schema.field(place), keys)
@@ -254,8 +245,6 @@ def _scan_of_late_rows(
 
     `after` is the slice after the commit. `written` are the keys of the rows with the commit's time, `left` all keys
     after the commit. Memory: the keys that the commit logged.
-
-    Raises: as `written_keys`.
     """
     if not after.log_files or scan.merge is None:
         return None

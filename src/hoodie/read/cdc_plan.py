@@ -26,8 +26,8 @@ from hoodie.format.log.data_block import read_data_block
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock, parse_log_blocks
 from hoodie.format.schema.table_schema import with_meta_fields, without_meta_fields
 from hoodie.format.table.table_config import TableConfig
-from hoodie.read.changes import BEGINNING, Columns, check_no_write_between, check_not_taken_back, span_of
-from hoodie.read.chosen_columns import Path, chosen_columns, picked_schema
+from hoodie.read.changes import BEGINNING, Columns, span_of, writes_of_span
+from hoodie.read.chosen_columns import Path, chosen_columns, returned_schema
 from hoodie.read.local import SliceScan
 from hoodie.read.partition_pruning import PartitionPruning
 from hoodie.read.plan import ScanPlan, check_formats, check_readable
@@ -47,36 +47,26 @@ _IMAGES = ("before", "after")
 _Group = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _LoggedGroups:
-    """What a commit recorded about its file groups: CDC log files with their sizes, and which groups are new."""
+def _logged_groups(config: TableConfig, commit: CommitMetadata) -> tuple[dict[_Group, Mapping[str, int]], set[_Group]]:
+    """Return the CDC log files of file groups, with their sizes, and which groups are new, as a commit recorded them.
 
-    files: Mapping[_Group, Mapping[str, int]] = field(default_factory=dict)
-    new: frozenset[_Group] = frozenset()
-
-    @classmethod
-    def of(cls, config: TableConfig, commit: CommitMetadata) -> _LoggedGroups:
-        """Find the groups whose base file was rewritten and whose log has both images; the others are left out."""
-        if not config.is_cdc_enabled or config.cdc_logging_mode != CdcMode.DATA_BEFORE_AFTER:
-            return cls()
-        stats: dict[_Group, list[WriteStat]] = {}
-        for stat in commit.write_stats():
-            stats.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
-        files: dict[_Group, Mapping[str, int]] = {}
-        new = set[_Group]()
-        for group, found in stats.items():
-            first = found[0]
-            if len(found) > 1 or BaseFileName.parse(name_of(first.path or "")) is None:
-                continue
-            if first.cdc_stats:
-                files[group] = first.cdc_stats
-            elif first.prev_commit == NULL_COMMIT:
-                new.add(group)
-        return cls(files, frozenset(new))
-
-    def have_all_of(self, groups: set[_Group]) -> bool:
-        """Return whether no state before the commit is needed for the changes of these groups."""
-        return groups <= {*self.files, *self.new}
+    They are groups whose base file was rewritten and whose log has both images; the others are left out.
+    """
+    files, new = dict[_Group, Mapping[str, int]](), set[_Group]()
+    if not config.is_cdc_enabled or config.cdc_logging_mode != CdcMode.DATA_BEFORE_AFTER:
+        return files, new
+    stats: dict[_Group, list[WriteStat]] = {}
+    for stat in commit.write_stats():
+        stats.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
+    for group, found in stats.items():
+        first = found[0]
+        if len(found) > 1 or BaseFileName.parse(name_of(first.path or "")) is None:
+            continue
+        if first.cdc_stats:
+            files[group] = first.cdc_stats
+        elif first.prev_commit == NULL_COMMIT:
+            new.add(group)
+    return files, new
 
 
 def logged_rows(store: Store, files: Mapping[str, int], images: list[pa.Field]) -> Iterator[pa.Table] | None:
@@ -127,20 +117,13 @@ UNCHANGING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LateScans:
-    """How all columns of rows are read that keep their commit time, before and after a commit. Picklable."""
-
-    before: SliceScan
-    after: SliceScan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitScans:
     """How the file slices around one commit are read. Picklable.
 
     `before` reads all rows, `after` the rows that the commit wrote, `keys` all record keys after it. `logged` are the
-    columns that the images of logged changes must have. `late` is None if no late row can change a row that keeps its
-    commit time: no slice has logs, or the merge rule has no ordering columns.
+    columns that the images of logged changes must have. `late`: how all columns of rows that keep their commit time are
+    read, before and after the commit; None if no late row can change such a row: no slice has logs, or the merge rule
+    has no ordering columns.
     """
 
     instant_time: str
@@ -148,7 +131,7 @@ class CommitScans:
     after: SliceScan
     keys: SliceScan
     logged: pa.Schema
-    late: LateScans | None = None
+    late: tuple[SliceScan, SliceScan] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +233,7 @@ def plan_cdc(
     paths = paths or tuple((name,) for name in names)
     return CdcPlan(
         view=at_end,
-        schema=picked_schema(images, paths),
+        schema=returned_schema(images, names, paths),
         read=read,
         paths=paths,
         where=where,
@@ -281,12 +264,8 @@ def _commits(
     view: TableView, at_end: TableView, start: str, end: str | None
 ) -> Iterator[tuple[Instant, CommitMetadata]]:
     """Yield the completed writes of the span with their metadata, in the order of their completion."""
-    found_archived = view.archived_instants(start, end)
-    check_not_taken_back(view, start, end, found_archived)
-    archived = [found for found in found_archived if found.action.writes_data]
+    archived, active = writes_of_span(view, at_end, start, end)
     commits = dict(view.archived_commits(archived))
-    active = [write for write in at_end.completed_writes() if view.order_time(write) > start]
-    check_no_write_between(at_end, [*archived, *active])
     for instant in sorted([*archived, *active], key=view.order_time):
         yield instant, commits.get(instant) or view.commit_metadata(instant)
 
@@ -313,7 +292,7 @@ def _of_commit(
     partitions = {path for path, _ in written | gone}
     # A log compares names of columns with the table's, not their ids.
     has_names = not stored.names_at(instant.requested_time)
-    logged = _LoggedGroups.of(after_view.config, commit) if has_names else _LoggedGroups()
+    logged, new_groups = _logged_groups(after_view.config, commit) if has_names else ({}, set())
     before: dict[tuple[str, str], FileSlice] = {}
     lost: HistoryLostError | None = None
     try:
@@ -321,7 +300,7 @@ def _of_commit(
     except ViewOvertakenError:
         raise
     except HistoryLostError as error:
-        if not logged.have_all_of(written | gone):
+        if not (written | gone) <= {*logged, *new_groups}:
             raise
         lost = error
     after = _slices(after_view, partitions)
@@ -336,7 +315,7 @@ def _of_commit(
         late=_late_scans(schema, old, new),
     )
     for group in sorted(written | gone):
-        files = {} if group in gone or after.get(group) is None else logged.files.get(group, {})
+        files = {} if group in gone or after.get(group) is None else logged.get(group, {})
         change = GroupChange(
             scans=scans,
             before=before.get(group),
@@ -348,12 +327,12 @@ def _of_commit(
             yield change
 
 
-def _late_scans(schema: pa.Schema, old: ScanPlan, new: ScanPlan) -> LateScans | None:
+def _late_scans(schema: pa.Schema, old: ScanPlan, new: ScanPlan) -> tuple[SliceScan, SliceScan] | None:
     columns = (RECORD_KEY, *without_meta_fields(schema).names)
     after = SliceScan.of(replace(new, columns=columns))
     if after.merge is None or not after.merge.merger.logged_ordering:
         return None
-    return LateScans(before=SliceScan.of(replace(old, columns=columns)), after=after)
+    return SliceScan.of(replace(old, columns=columns)), after
 
 
 def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], FileSlice]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hoodie.errors import (
     HistoryLostError,
-    InstantNotFoundError,
     InvalidConfigError,
     UnsupportedError,
     ViewOvertakenError,
@@ -85,34 +84,22 @@ def _taken_back(view: TableView, start: str, archived: Iterable[Instant]) -> Ite
 
 def _first_restored(view: TableView, restore: Instant) -> str:
     """Return the earliest requested time of the commits that a restore took back; empty if no plan contains it."""
-    content = _plan_of(view, restore)
+    content = view.pending_content(restore)
     if not content:
         return ""
     infos = RestorePlan.parse(content, path=view.path_of(restore)).instants_to_rollback
     return min((info.commit_time for info in infos), default=restore.requested_time)
 
 
-def _plan_of(view: TableView, instant: Instant) -> bytes:
-    """Return the content of the requested file; empty if there is none."""
-    try:
-        return read_instant(view.store, view.layout, instant, State.REQUESTED)
-    except InstantNotFoundError:
-        return b""
-
-
 def _rolled_back(view: TableView, rollback: Instant) -> str:
     """Return the requested time of the commit that a rollback took back; empty if that was certainly no commit."""
-    content = _plan_of(view, rollback)
+    content = view.pending_content(rollback)
     if content:
         plan = RollbackPlan.parse(content, path=view.path_of(rollback))
         target = plan.instant_to_rollback
         return target.commit_time if target is not None and may_have_completed(plan) else ""
     # Its plan was not archived, or it never had one. Whether the target had completed is unknown.
-    try:
-        done = read_instant(view.store, view.layout, rollback)
-    except InstantNotFoundError:
-        done = view.archived_content(rollback)
-    metadata = RollbackMetadata.parse(done, path=view.path_of(rollback))
+    metadata = RollbackMetadata.parse(view.content_of(rollback), path=view.path_of(rollback))
     return min(metadata.commits_rollback, default="")
 
 
@@ -158,21 +145,6 @@ class ChangesPlan:
         return ChangedRows(
             rows=rows, since=self.since, until=self.until, is_snapshot=self.is_snapshot, commits=self.commits
         )
-
-
-def plan_changes(
-    view: TableView,
-    since: When | None,
-    until: When | None,
-    *,
-    columns: Columns = None,
-    where: Condition | None = None,
-) -> ScanPlan:
-    """Plan an incremental read of the commits that completed in `(since, until]`; see `plan_batch`.
-
-    Raises: as `plan_batch`.
-    """
-    return plan_batch(view, since, until, columns=columns, where=where).scan
 
 
 def plan_batch(
@@ -246,11 +218,7 @@ def _plan(
         return ChangesPlan(
             scan=scan, since=since, until=until, is_snapshot=True, commits=len(at_end.completed_writes())
         )
-    found_archived = view.archived_instants(start, end)
-    check_not_taken_back(view, start, end, found_archived)
-    chosen = [write for write in at_end.completed_writes() if view.order_time(write) > start]
-    archived = [found for found in found_archived if found.action.writes_data]
-    check_no_write_between(at_end, [*archived, *chosen])
+    archived, chosen = writes_of_span(view, at_end, start, end)
     scan = scan_of(at_end)
     check_span(at_end, start)
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
@@ -265,6 +233,18 @@ def _plan(
         is_snapshot=False,
         commits=len(instants),
     )
+
+
+def writes_of_span(
+    view: TableView, at_end: TableView, start: str, end: str | None
+) -> tuple[list[Instant], list[Instant]]:
+    """Return the archived and the active writes that completed in `(start, end]`; `at_end`: the view as of the end."""
+    found = view.archived_instants(start, end)
+    check_not_taken_back(view, start, end, found)
+    archived = [instant for instant in found if instant.action.writes_data]
+    active = [write for write in at_end.completed_writes() if view.order_time(write) > start]
+    check_no_write_between(at_end, [*archived, *active])
+    return archived, active
 
 
 def _written(commit: CommitMetadata) -> set[tuple[str, str]]:

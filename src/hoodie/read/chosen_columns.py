@@ -94,13 +94,11 @@ def _path_of(name: str, schema: pa.Schema) -> Path | None:
 
 
 def returned_schema(schema: pa.Schema, names: Iterable[str], paths: Sequence[Path]) -> pa.Schema:
-    """Return the schema of the rows that a read returns; `names` and `paths` as from `chosen_columns`."""
-    return picked_schema(schema, paths or [(name,) for name in names])
+    """Return the schema of the rows that a read returns; `names` and `paths` as from `chosen_columns`.
 
-
-def picked_schema(schema: pa.Schema, paths: Iterable[Path]) -> pa.Schema:
-    """Return the schema of the fields, each under its own name; a field is nullable if a struct around it is."""
-    return pa.schema([_field(schema, path) for path in paths])
+    Each field has its own name; it is nullable if a struct around it is.
+    """
+    return pa.schema([_field(schema, path) for path in paths or [(name,) for name in names]])
 
 
 def _field(schema: pa.Schema, path: Path) -> pa.Field:
@@ -113,7 +111,7 @@ def _field(schema: pa.Schema, path: Path) -> pa.Field:
 
 
 def picked(rows: pa.Table, paths: Iterable[Path], schema: pa.Schema) -> pa.Table:
-    """Return the fields of the rows, null where a struct around them is null; `schema` as `picked_schema`."""
+    """Return the fields of the rows, null where a struct around them is null; `schema` as `returned_schema`."""
     arrays = [rows[path[0]] if len(path) == 1 else pc.struct_field(rows[path[0]], list(path[1:])) for path in paths]
     return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -16,9 +16,8 @@ from hoodie.engine.ahead import reader_of
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.slices import BaseFile
 from hoodie.read.arrow_filter import columns_of, shown, translated
-from hoodie.read.batches import read_batches
 from hoodie.read.chosen_columns import checked_columns
-from hoodie.read.local import SliceScan, count_rows, first_of
+from hoodie.read.local import SliceScan, count_rows, first_of, read_batches
 from hoodie.read.plan import ScanPlan, plan_scan, scan_schema
 from hoodie.read.times import When
 from hoodie.view.table_view import TableView
@@ -104,7 +103,7 @@ class Snapshot:
             wanted = {*(columns or self.schema.names), *columns_of(filter, self.schema)}
             # In the order of the schema: a filter may have the number of a column.
             columns = [name for name in self.schema.names if name in wanted]
-            text = translated(filter, self.schema).where
+            text, _ = translated(filter, self.schema)
             # SQL has limits that pyarrow has not, such as the depth of a condition: then nothing is pruned.
             with suppress(InvalidConfigError):
                 where = None if text is None else Condition.parse(text)

@@ -13,24 +13,14 @@ from hoodie.format.avro.file import is_avro_file, parse_record
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.json_text import parse_json
 from hoodie.format.table.table_config import TimelineZone
+from hoodie.read.report import report_schema
 from hoodie.timeline import Action, Instant, parse_instant_time, read_instant
 from hoodie.view.table_view import TableView
 
-HISTORY_SCHEMA = pa.schema(
-    [
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
-        pa.field("action", pa.string(), nullable=False),
-        pa.field("operation", pa.string()),
-        pa.field("state", pa.string(), nullable=False),
-        pa.field("inserted", pa.int64()),
-        pa.field("updated", pa.int64()),
-        pa.field("deleted", pa.int64()),
-        pa.field("files_created", pa.int64()),
-        pa.field("files_updated", pa.int64()),
-        pa.field("bytes_written", pa.int64()),
-        pa.field("seconds", pa.float64()),
-    ]
+HISTORY_SCHEMA = report_schema(
+    "instant string, completed_at time?, action string, operation string?, state string, inserted int64?, "
+    "updated int64?, deleted int64?, files_created int64?, files_updated int64?, bytes_written int64?, "
+    "seconds float64?"
 )
 
 
@@ -76,7 +66,8 @@ def history_row(instant: Instant, commit: CommitMetadata | None, zone: TimelineZ
     }
     if not instant.is_completed:
         return row
-    row["seconds"] = _seconds_between(instant.requested_time, instant.completion_time, zone)
+    first, last = parsed_time(instant.requested_time, zone), parsed_time(instant.completion_time or "", zone)
+    row["seconds"] = None if first is None or last is None else (last - first).total_seconds()
     row["completed_at"] = completed_at(instant, zone)
     return row if commit is None else {**row, **_counts(commit)}
 
@@ -92,12 +83,6 @@ def parsed_time(text: str, zone: TimelineZone) -> datetime | None:
         return parse_instant_time(text, zone).astimezone(UTC)
     except HoodieError:
         return None
-
-
-def _seconds_between(start: str, end: str | None, zone: TimelineZone) -> float | None:
-    """Return the seconds between two instant times; None if a time cannot be parsed."""
-    first, last = parsed_time(start, zone), parsed_time(end or "", zone)
-    return None if first is None or last is None else (last - first).total_seconds()
 
 
 def _counts(metadata: CommitMetadata) -> Mapping[str, Any]:

@@ -17,28 +17,15 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.slice_content import RowBlock
 from hoodie.metadata.slices import SliceReader
 from hoodie.read.changes import completed_between
+from hoodie.read.local import first_of
+from hoodie.read.lookup import location_columns
+from hoodie.read.report import report_schema
 from hoodie.read.times import When, view_as_of
-from hoodie.timeline import Instant, instant_time_of_ms
+from hoodie.timeline import Instant
 from hoodie.view.table_view import TableView
 
-ENTRIES_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("bucket", pa.int32(), nullable=False),
-    ]
-)
-CHANGES_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("change", pa.string(), nullable=False),
-        pa.field("partition_path", pa.string()),
-        pa.field("file_id", pa.string()),
-        pa.field("instant", pa.string(), nullable=False),
-    ]
-)
+ENTRIES_SCHEMA = report_schema("key string, partition_path string, file_id string, instant string, bucket int32")
+CHANGES_SCHEMA = report_schema("key string, change string, partition_path string?, file_id string?, instant string")
 _BATCH_ROWS = 64 * 1024
 
 
@@ -74,14 +61,7 @@ def first_entries(view: TableView, limit: int | None, *, as_of: When | None = No
     The read stops as soon as it has enough entries.
     """
     reader = stream_entries(view, as_of=as_of)
-    if limit is None:
-        return reader.read_all()
-    kept: list[pa.RecordBatch] = []
-    missing = limit
-    while missing > 0 and (batch := next(reader, None)) is not None:
-        kept.append(batch.slice(0, min(missing, batch.num_rows)))
-        missing -= kept[-1].num_rows
-    return pa.Table.from_batches(kept, ENTRIES_SCHEMA)
+    return reader.read_all() if limit is None else first_of(reader, limit)
 
 
 def entry_changes(view: TableView, since: When | None, until: When | None = None) -> pa.Table:
@@ -114,14 +94,8 @@ def _changes(block: RowBlock, instant: Instant, view: TableView) -> pa.Table:
 
 def _columns(found: LocationColumn, view: TableView) -> list[pa.Array]:
     """Return columns of partition paths, file ids and instants."""
-    zone = view.layout.zone
     places = pa.array(found.codes)
-    texts = (
-        [place.partition_path for place in found.locations],
-        [place.file_id for place in found.locations],
-        [instant_time_of_ms(place.instant_ms, zone) for place in found.locations],
-    )
-    return [pa.array(column, pa.string()).take(places) for column in texts]
+    return [column.take(places) for column in location_columns(found.locations, view.layout.zone)]
 
 
 def _index_of(view: TableView) -> IndexHistory:

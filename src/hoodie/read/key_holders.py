@@ -24,8 +24,8 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import bucket_of_file_id
 from hoodie.index import BUCKET, RECORD, IndexKind, index_of_view, lost_record_index, obeys_buckets
 from hoodie.index.bucket import BucketRule, rule_of_reads
-from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.look_up import FoundLocations, look_up
 from hoodie.index.record.state import record_index
 from hoodie.records.change import RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
@@ -52,11 +52,6 @@ class KeyHolders:
     few_keys: pa.Table | None = None
     """The record keys, at most `FILTERED_KEYS_MAX`, if each key value has only one string form; None otherwise."""
 
-    @property
-    def partitions(self) -> set[str]:
-        """Partition paths of the file groups."""
-        return {path for path, _ in self.groups}
-
     def among(self, slices: list[FileSlice]) -> list[FileSlice]:
         """Return the slices of these file groups; an index entry may name a file group that no longer exists."""
         return [file_slice for file_slice in slices if (file_slice.partition_path, file_slice.file_id) in self.groups]
@@ -78,7 +73,7 @@ class BucketHolders:
             path, bucket = file_slice.partition_path, bucket_of_file_id(file_slice.file_id)
             if path not in by_path:
                 by_path[path] = frozenset(self.rule.buckets(self.keys, path).tolist())
-            if bucket is None or bucket >= self.rule.count_in(path) or bucket in by_path[path]:
+            if bucket is None or bucket >= self.rule.counts.of(path) or bucket in by_path[path]:
                 found.append(file_slice)
         return found
 
@@ -142,10 +137,13 @@ def holders_of(view: TableView, keys: pa.StringArray, *, as_of: str | None = Non
     buckets = _buckets_of(view, keys, as_of=as_of)
     if buckets is not None:
         return buckets
+    found = _looked_up(view, keys, as_of)
+    return None if found is None else KeyHolders(found.groups)
+
+
+def _looked_up(view: TableView, keys: pa.StringArray, as_of: str | None) -> FoundLocations | None:
     state = index_for_reads(view, as_of=as_of)
-    if state is None:
-        return None
-    return KeyHolders(look_up(LocalEngine(), view.store, state, keys).groups)
+    return None if state is None else look_up(LocalEngine(), view.store, state, keys)
 
 
 def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -> FoundLocations | None:
@@ -153,10 +151,9 @@ def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -
 
     Locations in removed file groups are left out.
     """
-    state = index_for_reads(view, as_of=as_of)
-    if state is None:
+    found = _looked_up(view, keys, as_of)
+    if found is None:
         return None
-    found = look_up(LocalEngine(), view.store, state, keys)
     partitions = {path for path, _ in found.groups}
     current = {(part.partition_path, part.file_id) for part in list_slices(view, partitions, as_of=as_of)}
     check_still_there(view, as_of)
@@ -189,11 +186,8 @@ def holders_where(
     buckets = _buckets_of(view, keys, as_of=as_of) if wanted.is_certain else None
     if buckets is not None:
         return replace(buckets, few_keys=few_keys)
-    state = index_for_reads(view, as_of=as_of)
-    if state is None:
-        return None
-    found = look_up(LocalEngine(), view.store, state, keys)
-    if not wanted.is_certain and (found.codes < 0).any():
+    found = _looked_up(view, keys, as_of)
+    if found is None or (not wanted.is_certain and (found.codes < 0).any()):
         return None
     return KeyHolders(found.groups, few_keys)
 

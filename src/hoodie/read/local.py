@@ -1,27 +1,26 @@
 """Execute a scan in this process: read file slices on threads, prune row groups, filter rows, return Arrow data.
 
-`stream`, `first_rows` and `count_rows` need bounded memory.
+`stream`, `read_batches`, `first_rows` and `count_rows` need bounded memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hoodie.engine import LocalEngine, TaskContext, engine_beside
-from hoodie.engine.ahead import reader_of
-from hoodie.errors import SchemaMismatchError, UnsupportedError
+from hoodie.engine.ahead import ahead, reader_of
+from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
 from hoodie.files.base_file import open_base_file
-from hoodie.files.base_rows import has_types
+from hoodie.files.base_rows import has_types, matching_row_groups, row_groups_with_keys
 from hoodie.files.merged_slice import SliceRead, read_file_slice, read_logged_rows
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.stored_columns import StoredColumns
-from hoodie.files.stored_groups import keys_in_range
 from hoodie.read.chosen_columns import WHOLE, Path, narrowed, picked, returned_schema
 from hoodie.read.plan import COMMIT_TIME, ScanPlan
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
@@ -29,6 +28,9 @@ from hoodie.storage import Store
 
 if TYPE_CHECKING:
     from hoodie.records.expression import RowExpression
+
+_WAITING = 2
+"""Batches of each thread that wait for the consumer."""
 
 
 def read_table(plan: ScanPlan) -> pa.Table:
@@ -68,18 +70,6 @@ class KeySet:
     def holds(self, rows: pa.Table) -> pa.ChunkedArray:
         """Return a mask of the rows with one of the keys; if the set has partition paths, the path must match too."""
         return pc.is_in(self.texts(rows), value_set=self.values)
-
-    def row_groups(self, file: pq.ParquetFile) -> list[int]:
-        """Return the row groups of a base file that may hold one of the keys, by the statistics of the key column."""
-        if RECORD_KEY not in file.schema_arrow.names:
-            return list(range(file.metadata.num_row_groups))
-        column = file.schema_arrow.names.index(RECORD_KEY)
-        return [group for group in range(file.metadata.num_row_groups) if self._may_be_in(file, group, column)]
-
-    def _may_be_in(self, file: pq.ParquetFile, group: int, column: int) -> bool:
-        found = file.metadata.row_group(group).column(column)
-        count = keys_in_range(found, self.record_keys) if found.path_in_schema == RECORD_KEY else None
-        return count is None or count > 0
 
 
 def _path_and_key(rows: pa.Table) -> pa.ChunkedArray:
@@ -136,8 +126,6 @@ class SliceScan:
 
         The caller must apply the exact condition, in any time zone. Here only the parts of the condition that have an
         Arrow form filter rows. `keys` as `ScanPlan.keys`.
-
-        Raises: as `ScanPlan.slice_read` if slices have log files.
         """
         try:
             needed = plan.needed_columns()
@@ -216,18 +204,14 @@ class SliceScan:
 
     def _base_rows(self, store: Store, file: BaseFile) -> Iterator[pa.Table]:
         with open_base_file(store, file) as (parquet, source):
-            groups = None if self.keys is None else self.keys.row_groups(parquet)
-            if groups == []:
+            groups = None if self.keys is None else row_groups_with_keys(parquet, self.keys.record_keys)
+            if groups is not None and not groups:
                 return
             if self.coarse is not None and self.stored.are_in(file) and has_types(parquet.schema_arrow, self.schema):
-                # Not imported at the top: the module imports pandas, which is slow and which most programs do not need.
-                import pyarrow.dataset as ds
-
-                fragment = ds.ParquetFileFormat().make_fragment(source)
-                matching = {group.id for group in fragment.subset(self.coarse).row_groups}
-                groups = sorted(matching) if groups is None else [group for group in groups if group in matching]
-            needed = narrowed(self.schema, self.reads)
-            yield from self.stored.base_rows(store, parquet, needed, file, row_groups=groups)
+                matching = matching_row_groups(source, self.coarse)
+                groups = matching if groups is None else groups & matching
+            needed, numbers = narrowed(self.schema, self.reads), None if groups is None else sorted(groups)
+            yield from self.stored.base_rows(store, parquet, needed, file, row_groups=numbers)
 
 
 def stream(plan: ScanPlan) -> pa.RecordBatchReader:
@@ -242,6 +226,35 @@ def stream(plan: ScanPlan) -> pa.RecordBatchReader:
             yield from scan.batches(plan.view.store, file_slice)
 
     return reader_of(plan.output_schema, batches())
+
+
+def read_batches(
+    plan: ScanPlan, batch_rows: int | None = None, *, scan: SliceScan | None = None
+) -> pa.RecordBatchReader:
+    """Return the rows of a scan as a stream, in no defined order.
+
+    `batch_rows`: the most rows of a batch, at least 1; None for batches as they are read. `scan`: other rules to read
+    the slices of the plan by; its columns are those of the batches.
+
+    Memory: for each thread what `SliceScan.batches` holds, and three batches. Raises: InvalidConfigError for another
+    `batch_rows`; as `SliceScan.of` now, and errors of files while the stream is read.
+    """
+    if batch_rows is not None and batch_rows < 1:
+        raise InvalidConfigError(f"batch_rows={batch_rows}: expected a whole number from 1")
+    scan = scan or SliceScan.of(plan)
+    return reader_of(scan.output_schema, _batches(plan, scan, batch_rows))
+
+
+def _batches(plan: ScanPlan, scan: SliceScan, batch_rows: int | None) -> Iterator[pa.RecordBatch]:
+    # Slices with log files take longest: a thread that begins with them does not end last.
+    slices = sorted(plan.slices, key=lambda found: not found.log_files)
+    threads = min(LocalEngine().threads, len(slices))
+    if threads == 0:
+        return
+    reads = (partial(scan.batches, plan.view.store, file_slice) for file_slice in slices)
+    for batch in ahead(reads, threads=threads, waiting=threads * _WAITING):
+        for start in range(0, batch.num_rows, batch_rows or max(batch.num_rows, 1)):
+            yield batch.slice(start, batch_rows)
 
 
 def first_rows(plan: ScanPlan, limit: int) -> pa.Table:

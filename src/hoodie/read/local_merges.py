@@ -77,10 +77,7 @@ class Superseded:
 
     @classmethod
     def of(cls, plan: ScanPlan) -> Superseded:
-        """Create it for a scan whose engine filters the rows of base files by the scan's condition, keys and instants.
-
-        Raises: as `ScanPlan.slice_read`.
-        """
+        """Create it for a scan whose engine filters rows of base files by the scan's condition, keys and instants."""
         try:
             names = [] if plan.where is None else sorted(plan.where.columns(plan.schema))
             names += [] if plan.keys is None else plan.keys.column_names

@@ -18,10 +18,11 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.format.table.table_config import TimelineZone
 from hoodie.index import rows_follow_columns
-from hoodie.index.record import FoundLocations
+from hoodie.index.record.look_up import FoundLocations
 from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import KeySet, SliceScan, read_table
 from hoodie.read.plan import ScanPlan, check_readable, plan_keys
+from hoodie.read.report import report_schema
 from hoodie.read.times import When, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_columns import KeyColumns
@@ -56,10 +57,7 @@ def key_table(columns: KeyColumns, rows: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def plan_lookup(view: TableView, keys: pa.Table) -> ScanPlan:
-    """Plan the read of the rows with these keys; file groups and partitions that hold none of them are not read.
-
-    Raises: as `key_table` and `check_readable`.
-    """
+    """Plan the read of the rows with these keys; file groups and partitions that hold none of them are not read."""
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), keys)
     if PARTITION_PATH in wanted.column_names and not rows_follow_columns(view):
@@ -73,8 +71,6 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
 
     If `is_global`, a key is looked up in the whole table, otherwise in its own partition only. With a record index and
     `is_global` no data file is read. Memory: the rows, and those of their keys that the table holds.
-
-    Raises: as `key_table` and `check_readable`.
     """
     check_readable(view, by_meta_columns=True)
     wanted = key_table(key_columns(view), rows)
@@ -89,14 +85,7 @@ def filter_exists(view: TableView, rows: pa.Table, *, is_global: bool) -> pa.Tab
     return rows.filter(is_new)
 
 
-LOCATIONS_SCHEMA = pa.schema(
-    [
-        pa.field(RECORD_KEY, pa.string(), nullable=False),
-        pa.field("partition_path", pa.string()),
-        pa.field("file_id", pa.string()),
-        pa.field("instant", pa.string()),
-    ]
-)
+LOCATIONS_SCHEMA = report_schema(f"{RECORD_KEY} string, partition_path string?, file_id string?, instant string?")
 
 
 def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = None) -> pa.Table:
@@ -123,12 +112,13 @@ def record_locations(view: TableView, keys: pa.Table, *, as_of: When | None = No
 
 def location_rows(keys: pa.StringArray, found: FoundLocations, zone: TimelineZone) -> pa.Table:
     """Return keys with their locations, in the order of the keys; columns as in `LOCATIONS_SCHEMA`."""
-    texts = _texts(found.locations, zone)
     places = pa.array(found.codes, mask=found.codes < 0)
-    return pa.Table.from_arrays([keys, *(column.take(places) for column in texts)], schema=LOCATIONS_SCHEMA)
+    return pa.Table.from_arrays(
+        [keys, *(column.take(places) for column in location_columns(found.locations, zone))], schema=LOCATIONS_SCHEMA
+    )
 
 
-def _texts(locations: tuple[RecordLocation, ...], zone: TimelineZone) -> list[pa.StringArray]:
+def location_columns(locations: Sequence[RecordLocation], zone: TimelineZone) -> list[pa.StringArray]:
     """Return columns of the partition paths, file ids and instants of locations."""
     return [
         pa.array([location.partition_path for location in locations], pa.string()),

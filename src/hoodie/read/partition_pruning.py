@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, UnsupportedError
-from hoodie.files.slices import FileSlice
 from hoodie.index import rows_follow_columns
 from hoodie.metadata.kinds.files import WantedPartitions
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
@@ -58,13 +57,10 @@ class PartitionPruning:
             return None
         try:
             where.row_filter(schema)
-        except (UnsupportedError, SchemaMismatchError):
+            key_generator = table_key_generator(view.config)
+        except (UnsupportedError, SchemaMismatchError, InvalidConfigError):
             return None
-        try:
-            is_bootstrapped = view.config.bootstrap_base_path is not None
-            return cls(where, schema, table_key_generator(view.config), fields, is_bootstrapped)
-        except (UnsupportedError, InvalidConfigError):
-            return None
+        return cls(where, schema, key_generator, fields, view.config.bootstrap_base_path is not None)
 
     def to_list(self) -> WantedPartitions:
         """Return the partitions whose files must be listed, or a function that chooses them among all partitions.
@@ -94,11 +90,6 @@ class PartitionPruning:
         values, unknown = self._values(ordered)
         can_match = self.where.partitions_to_read(self.schema, values, unknown=unknown)
         return set(pa.array(ordered, pa.string()).filter(can_match).to_pylist())
-
-    def slices_in(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
-        """Return the slices of the partitions that can hold matching rows."""
-        kept = self.keep({file_slice.partition_path for file_slice in slices})
-        return [file_slice for file_slice in slices if file_slice.partition_path in kept]
 
     def _values(self, paths: list[str]) -> tuple[pa.Table, dict[str, pa.BooleanArray]]:
         """Return typed partition values, a row for each path, and masks of values that the path does not determine."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,13 +85,9 @@ class ReadExplained(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        by = {name: getattr(self.skipped, name) for name in Skipped.__dataclass_fields__}
-        return {
-            "all_file_slices": self.all_file_slices,
-            "file_slices": self.file_slices,
-            "size_bytes": self.size_bytes,
-            **{f"skipped_{name}": count for name, count in by.items()},
-        }
+        facts = asdict(self)
+        skipped = facts.pop("skipped")
+        return {**facts, **{f"skipped_{name}": count for name, count in skipped.items()}}
 
     def __str__(self) -> str:
         found = self.to_dict()
@@ -178,10 +174,7 @@ class ScanPlan:
         return tuple(dict.fromkeys(names))
 
     def needed_paths(self) -> tuple[Path, ...]:
-        """Return the fields of `needed_columns` that suffice; `WHOLE` if no field of a struct is chosen.
-
-        Raises: as `needed_columns`.
-        """
+        """Return the fields of `needed_columns` that suffice; `WHOLE` if no field of a struct is chosen."""
         compared = () if self.where is None or not self.paths else self.where.paths(self.schema)
         return (*self.paths, *compared)
 
@@ -196,13 +189,18 @@ class ScanPlan:
         config = self.view.config
         check_defaults(config, lambda: self.view.schema(as_of=self.as_of).avro)
         coarse, on_keys = self._base_filter(in_utc)
-        return replace(
-            slice_read(config, self.schema),
-            columns=tuple(columns),
-            stored=self.stored,
+        read = slice_read(config, self.schema)
+        rule = replace(
+            read.rule,
             latest_instant=self.as_of,
             timeline=self.view.timeline if config.version.validates_log_blocks else None,
             older=self.view.timeline if self.view.until is not None else None,
+        )
+        return replace(
+            read,
+            columns=tuple(columns),
+            stored=self.stored,
+            rule=rule,
             base_filter=coarse,
             base_filter_on_keys=on_keys,
         )
@@ -235,15 +233,6 @@ class ScanPlan:
         if self.where.columns(self.schema) <= same:
             return coarse if on_keys is None else coarse & on_keys, True
         return (coarse, False) if on_keys is None else (on_keys, True)
-
-    def count_table_slices(self) -> int:
-        """Return the number of the table's file slices that the read could need.
-
-        The table is listed again if the plan did not list all of them.
-
-        Raises: ViewOvertakenError if others took files of the view between the two listings.
-        """
-        return len(_slices(self.view, None, self.kind, self.as_of)) if self.listed is None else self.listed
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -283,12 +272,15 @@ def plan_scan(
     pruning = None if where is None else PartitionPruning.of(view, where, schema, as_of=instant_time)
     wanted_partitions = None
     located = holders if isinstance(holders, KeyHolders) else None
-    if pruning is not None and located is None and view.lists_by_partition:
+    if pruning is not None and located is None and view.config.has_metadata_table:
         wanted_partitions = pruning.to_list()
     slices = _slices(view, located, kind, instant_time, wanted_partitions)
     listed, skipped = len(slices) if located is None and wanted_partitions is None else None, Skipped()
     if where is not None:
-        in_paths = slices if pruning is None or callable(wanted_partitions) else pruning.slices_in(slices)
+        in_paths = slices
+        if pruning is not None and not callable(wanted_partitions):
+            kept_paths = pruning.keep({found.partition_path for found in slices})
+            in_paths = [found for found in slices if found.partition_path in kept_paths]
         in_buckets = holders.among(in_paths) if isinstance(holders, BucketHolders) else in_paths
         # Only a read with a condition loads the parser of conditions (decision 0015).
         from hoodie.read.skipping import SkipRequest, skip_slices
@@ -320,12 +312,10 @@ def plan_scan(
     )
 
 
-def scan_schema(
-    view: TableView, *, columns: str | Sequence[str] | None = None, as_of: When | None = None, kind: str = SNAPSHOT
-) -> pa.Schema:
+def scan_schema(view: TableView, *, as_of: When | None = None, kind: str = SNAPSHOT) -> pa.Schema:
     """Return the schema of the rows of `plan_scan`, without a listing of files. Raises: as `plan_scan`."""
     _, _, schema = _snapshot(view, as_of, kind)
-    return returned_schema(schema, *chosen_columns(schema, columns))
+    return returned_schema(schema, schema.names, WHOLE)
 
 
 def _snapshot(view: TableView, as_of: When | None, kind: str) -> tuple[TableView, str | None, pa.Schema]:
@@ -370,7 +360,9 @@ def explain(plan: ScanPlan) -> ReadExplained:
 
     Raises: ViewOvertakenError if others took files of the view between the two listings.
     """
-    total, skips = plan.count_table_slices(), plan.skipped
+    total, skips = plan.listed, plan.skipped
+    if total is None:
+        total = len(_slices(plan.view, None, plan.kind, plan.as_of))
     others = skips.by_partition_path + skips.by_bucket + skips.by_partition_stats + skips.by_column_stats
     unlisted = total - len(plan.slices) - others
     if plan.listed_by_partition:
@@ -399,7 +391,7 @@ def _slices(
     if holders is None:
         slices = list_slices(view, partitions, as_of=as_of)
     else:
-        slices = holders.among(list_slices(view, holders.partitions, as_of=as_of))
+        slices = holders.among(list_slices(view, {path for path, _ in holders.groups}, as_of=as_of))
     check_still_there(view, as_of)
     check_formats(view, slices)
     if kind == READ_OPTIMIZED:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import polars as pl
 import pyarrow as pa
 
 from hoodie.arguments import shown
@@ -21,10 +22,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.records.sql.columns import resolve_parts
 from hoodie.records.sql.quoting import literal_of, quoted
 
-if TYPE_CHECKING:
-    import polars as pl
-
-_Join = Callable[..., "pl.Expr"]
+_Join = Callable[..., pl.Expr]
 _DEPTH_MAX: Final = 100
 _EXACT: Final = 2**53
 """Integers up to here are the same number as a float of 64 bits."""
@@ -45,12 +43,6 @@ _OF_TEXT: Final[Sequence[tuple[str, _Join]]] = (
     ("contains", lambda text, part: text.str.contains(part, literal=True)),
 )
 _NAN: Final = "CAST('nan' AS DOUBLE)"
-
-
-def is_polars(value: object) -> bool:
-    """Return whether a value is an expression of Polars, which is not imported for this."""
-    kind = type(value)
-    return kind.__module__.partition(".")[0] == "polars" and kind.__name__ == "Expr"
 
 
 def sql_of_polars(expression: pl.Expr, schema: pa.Schema) -> str:
@@ -96,8 +88,6 @@ class _Reader:
         return found
 
     def _of_conditions(self, node: pl.Expr, depth: int) -> str | None:
-        import polars as pl
-
         inputs = _inputs(node)
         word = None
         if len(inputs) == 1 and _is(node, lambda: ~inputs[0]):
@@ -195,8 +185,6 @@ class _Reader:
 
 
 def _path(node: pl.Expr) -> list[str] | None:
-    import polars as pl
-
     inputs = _inputs(node)
     names = node.meta.root_names()
     if not inputs:
@@ -217,8 +205,6 @@ def _inputs(node: pl.Expr) -> list[pl.Expr]:
 
 def _is(node: pl.Expr, build: Callable[..., pl.Expr], *inputs: Any) -> bool:
     """Return whether an expression equals the expression that is built of the inputs."""
-    import polars as pl
-
     try:
         return bool(build(*inputs).meta.eq(node))
     except (pl.exceptions.PolarsError, TypeError, ValueError):
@@ -227,8 +213,6 @@ def _is(node: pl.Expr, build: Callable[..., pl.Expr], *inputs: Any) -> bool:
 
 def _value(node: pl.Expr) -> Any:
     """Return the value of a literal. Raises: _UnknownError for another expression."""
-    import polars as pl
-
     if _inputs(node) or node.meta.root_names() or not node.meta.is_literal():
         raise _UnknownError(node, ", which is no value")
     found = pl.select(node).to_series()
@@ -239,8 +223,6 @@ def _value(node: pl.Expr) -> Any:
 
 def _values(node: pl.Expr) -> list[Any]:
     """Return the values of a list or of a series. Raises: _UnknownError for another expression."""
-    import polars as pl
-
     if _inputs(node) or node.meta.root_names():
         raise _UnknownError(node, ", which is no list of values")
     try:

@@ -94,8 +94,6 @@ def completion_of(view: TableView, when: When) -> str:
     """Convert a caller's time to an order time: an instant's requested time gives the `order_time` of the instant.
 
     The archive is looked up for the requested time of an instant that is not on the active timeline.
-
-    Raises: as `view_as_of`.
     """
     if isinstance(when, OrderTime):
         return str(when)

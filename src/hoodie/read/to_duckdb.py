@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from hoodie.read.dataset import Snapshot, TableDataset
 from hoodie.read.native_scan import FILES_MAX, NativeFiles, Stored, is_local, native_files
-
-if TYPE_CHECKING:
-    import duckdb
 
 
 def relation(con: Any, snapshot: Snapshot) -> duckdb.DuckDBPyRelation:
@@ -51,8 +49,6 @@ def relation(con: Any, snapshot: Snapshot) -> duckdb.DuckDBPyRelation:
 
 def _part(con: Any, group: NativeFiles, ours: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation | None:
     """Return the rows of files with the columns and types of our relation; None if DuckDB does not read them so."""
-    import duckdb
-
     try:
         part: duckdb.DuckDBPyRelation = con.read_parquet(list(group.uris), hive_partitioning=False)
         if tuple(part.columns) != group.names:

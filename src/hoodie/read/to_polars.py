@@ -6,23 +6,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+from polars.io.plugins import register_io_source
 from pyarrow.compute import Expression
 
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
-from hoodie.read.batches import read_batches
 from hoodie.read.dataset import Snapshot
-from hoodie.read.local import SliceScan
+from hoodie.read.local import SliceScan, read_batches
 from hoodie.read.native_scan import FILES_MAX, NativeFiles, Stored, is_local, native_files, reader_options
 from hoodie.read.plan import ScanPlan
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
@@ -30,11 +28,7 @@ def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
 
     If Polars may read all files of a local table, and they are few, the frame is a scan of them. Otherwise we first
     prune by the filter of each query; then Polars reads the files that it may read, and gets the other rows in batches.
-
-    Raises: as `plan_scan` and `native_files`.
     """
-    import polars as pl
-
     plan = snapshot.planned() if is_local(snapshot.view.store.spec) else None
     if plan is None or not 0 < len(plan.files) <= FILES_MAX:
         return _pruned(snapshot)
@@ -48,22 +42,16 @@ def lazy_frame(snapshot: Snapshot) -> pl.LazyFrame:
 
 def _pruned(snapshot: Snapshot) -> pl.LazyFrame:
     """Return the rows as a frame that plans each query anew."""
-    from polars.io.plugins import register_io_source
-
     return register_io_source(partial(_rows, snapshot), schema=_polars_schema(snapshot.schema), is_pure=True)
 
 
 def _polars_schema(schema: pa.Schema) -> pl.Schema:
-    import polars as pl
-
     empty: Any = pl.from_arrow(schema.empty_table())
     return pl.Schema(empty.schema)
 
 
 def _scans(plan: ScanPlan, schema: pa.Schema) -> list[tuple[NativeFiles, pl.LazyFrame]]:
     """Return the files that Polars reads as we do, with a scan of each form of them; the scan has this schema."""
-    import polars as pl
-
     options = reader_options(plan.view.store.spec)
     if options is None:
         return []
@@ -86,8 +74,6 @@ def _scans(plan: ScanPlan, schema: pa.Schema) -> list[tuple[NativeFiles, pl.Lazy
 
 
 def _column(name: str, stored: Stored, schema: pl.Schema) -> pl.Expr:
-    import polars as pl
-
     if stored is Stored.ABSENT:
         return pl.lit(None, dtype=schema[name]).alias(name)
     return pl.col(name) if stored is Stored.SAME else pl.col(name).cast(schema[name])
@@ -123,8 +109,6 @@ def _matching(
     plan: ScanPlan, columns: Sequence[str], predicate: pl.Expr | None, batch_rows: int | None
 ) -> Iterator[pl.DataFrame]:
     """Yield these columns of the rows that match, from the files that Polars reads, then from the other slices."""
-    import polars as pl
-
     schema = pa.schema([plan.schema.field(name) for name in columns])
     read: set[BaseFile] = set()
     for files, scan in _scans(plan, schema) if hasattr(pl.LazyFrame, "collect_batches") else ():
@@ -143,7 +127,6 @@ def _matching(
 
 def _scanned(plan: ScanPlan, files: NativeFiles, scan: pl.LazyFrame, batch_rows: int | None) -> Iterator[pl.DataFrame]:
     """Yield the rows of a scan. Raises: MissingFileError, CorruptFileError for a file that changed since the plan."""
-    import polars as pl
 
     def check(file: BaseFile, context: TaskContext) -> None:
         with open_base_file(plan.view.store, file):
@@ -158,8 +141,6 @@ def _scanned(plan: ScanPlan, files: NativeFiles, scan: pl.LazyFrame, batch_rows:
 
 def _in_arrow(predicate: pl.Expr, schema: pa.Schema) -> Expression | None:
     """Return what Polars hands of a predicate to a dataset of pyarrow; None for nothing, or what pyarrow refuses."""
-    import polars as pl
-
     asked = _Asked(schema)
     pl.scan_pyarrow_dataset(asked).filter(predicate).collect()
     try:

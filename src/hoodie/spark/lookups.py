@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from hoodie.engine import LocalEngine
 from hoodie.index import rows_follow_columns
-from hoodie.index.record import FoundLocations, look_up
 from hoodie.index.record.file_groups import RecordIndexState
+from hoodie.index.record.look_up import FoundLocations, look_up
 from hoodie.merge_into.by_condition import UpdatePlan
 from hoodie.read.key_holders import index_for_reads, is_unique_by_partition, only_in
 from hoodie.read.lookup import LOCATIONS_SCHEMA, key_columns, key_table, location_rows, slice_columns

@@ -22,7 +22,7 @@ from hoodie.errors import HoodieWarning, InvalidConfigError, SchemaMismatchError
 from hoodie.format.table.call_options import is_table_property
 from hoodie.read.cdc import cdc_schema, with_json_images
 from hoodie.read.cdc_plan import CdcPlan, plan_cdc
-from hoodie.read.changes import plan_changes
+from hoodie.read.changes import plan_batch
 from hoodie.read.lookup import plan_lookup
 from hoodie.read.plan import SNAPSHOT, ScanPlan, plan_scan
 from hoodie.read.times import as_of_jvm, jvm_bound
@@ -186,7 +186,7 @@ class ReadOptions:
         chosen = self.columns if columns is None else columns
         if self.changes is not None:
             bounds = self.changes.bounds
-            plan = context.planned(lambda view: plan_changes(view, *bounds(view)))
+            plan = context.planned(lambda view: plan_batch(view, *bounds(view)).scan)
             return plan.with_columns(chosen)
         if self.keys is not None:
             view = context.view()

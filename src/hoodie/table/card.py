@@ -38,7 +38,7 @@ def card_of(view: TableView) -> dict[str, str]:
         facts["newest commit"] = f"{commits[-1]}, the newest of {len(commits):,} on the active timeline"
     findings = []
     try:
-        if view.lists_by_partition and completed.instants:
+        if view.config.has_metadata_table and completed.instants:
             slices = list_slices(view)
             facts |= {"rows": _rows(view, slices), "size": _size(slices)}
     except (HoodieError, OSError) as error:

@@ -6,6 +6,8 @@ import importlib.util
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hoodie.arguments import is_polars_expression
+
 if TYPE_CHECKING:
     from hoodie.commit.call import Call
     from hoodie.engine import Engine
@@ -151,12 +153,17 @@ class TableContext:
             clock = clock or self.clock(session)
             return Condition.of_call(where, lambda: (view or self.view()).schema().arrow.names, clock)
         from hoodie.format.schema.table_schema import with_meta_fields
-        from hoodie.read.arrow_filter import sql_of
-        from hoodie.read.polars_filter import is_polars, sql_of_polars
         from hoodie.table.sessions import spark_room
 
-        to_sql = sql_of_polars if is_polars(where) else sql_of
-        text = to_sql(where, with_meta_fields((view or self.view()).schema().arrow))
+        schema = with_meta_fields((view or self.view()).schema().arrow)
+        if is_polars_expression(where):
+            from hoodie.read.polars_filter import sql_of_polars
+
+            text = sql_of_polars(where, schema)
+        else:
+            from hoodie.read.arrow_filter import sql_of
+
+            text = sql_of(where, schema)
         if session is not None:
             spark_room().check_literals(session, text)
         return Condition.parse(text)

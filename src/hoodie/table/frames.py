@@ -51,7 +51,7 @@ class TableFrames:
         >>> pa.table(t).num_rows
         2
         """
-        from hoodie.read.batches import read_batches
+        from hoodie.read.local import read_batches
 
         return read_batches(self._context.scan(columns, where, as_of, view), batch_rows)
 
@@ -60,7 +60,7 @@ class TableFrames:
 
         The rows have no `_hoodie_*` columns. Memory and errors: as `to_batches`.
         """
-        from hoodie.read.batches import read_batches
+        from hoodie.read.local import read_batches
         from hoodie.read.plan import plan_scan
 
         view = self._context.view()

@@ -203,10 +203,12 @@ class TableReads:
         context, session = self._context, self._context.session()
         condition = context.condition_of(where, session)
         if mode == "latest" and not flat:
-            from hoodie.read.changes import plan_changes
+            from hoodie.read.changes import plan_batch
 
             return context.result(
-                context.planned(lambda view: plan_changes(view, since, until, columns=columns, where=condition(view)))
+                context.planned(
+                    lambda view: plan_batch(view, since, until, columns=columns, where=condition(view)).scan
+                )
             )
         if mode != "cdc":
             raise InvalidConfigError(

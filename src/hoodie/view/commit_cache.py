@@ -70,23 +70,15 @@ class CommitFacts:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenBytes:
-    """The rows and bytes of base files that a commit wrote: of its first files if it wrote very many."""
-
-    rows: int
-    size_bytes: int
-
-    @classmethod
-    def of(cls, stats: Iterable[WriteStat], *, rows_enough: int) -> WrittenBytes:
-        """Add up the first stats, at least `_FILES_SUMMED` files and `rows_enough` rows if there are so many."""
-        rows = size_bytes = 0
-        for count, stat in enumerate(stats):
-            if count >= _FILES_SUMMED and rows >= rows_enough:
-                break
-            if not stat.is_log_append:
-                rows, size_bytes = rows + stat.num_writes, size_bytes + stat.file_size_bytes
-        return cls(rows, size_bytes)
+def sum_written(stats: Iterable[WriteStat], *, rows_enough: int) -> tuple[int, int]:
+    """Add up the rows and bytes of base files: at least 256 files and `rows_enough` rows, if there are so many."""
+    rows = size_bytes = 0
+    for count, stat in enumerate(stats):
+        if count >= _FILES_SUMMED and rows >= rows_enough:
+            break
+        if not stat.is_log_append:
+            rows, size_bytes = rows + stat.num_writes, size_bytes + stat.file_size_bytes
+    return rows, size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +150,7 @@ class Savepoint:
         return {**named, "created_at_ms": self.created_at_ms, "partitions": len(self.files), "files": files}
 
 
-def is_of_another_table(before: Timeline, now: Timeline) -> bool:
+def _is_of_another_table(before: Timeline, now: Timeline) -> bool:
     """Return whether the folder has another table than before: no completed instant of `before` is there any more.
 
     An adoption always has the same requested time, so that the completion times count too. It is also true of the same
@@ -182,6 +174,7 @@ class CommitCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._timeline: Timeline | None = None
+        self._tables = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -192,15 +185,20 @@ class CommitCache:
         self.archiving_hold: ArchivingHold | None = None
         self.savepoints: Mapping[Instant, Savepoint] = {}
         self.file_schemas: dict[str, pa.Schema] = {}
-        self.written: dict[str, WrittenBytes] = {}
+        self.written: dict[str, tuple[int, int]] = {}
         self.found: dict[str, Findings] = {}
 
-    def follow(self, timeline: Timeline) -> None:
-        """Forget everything if the timeline of the table, as it is now, is of another table than the last one."""
+    def follow(self, timeline: Timeline) -> int:
+        """Return a number of the table that the folder has by its timeline now.
+
+        If the last timeline was of another table, everything is forgotten, and the number is another one.
+        """
         with self._lock:
-            if self._timeline is not None and is_of_another_table(self._timeline, timeline):
+            if self._timeline is not None and _is_of_another_table(self._timeline, timeline):
                 self._forget()
+                self._tables += 1
             self._timeline = timeline
+            return self._tables
 
     def __setitem__(self, instant_time: str, metadata: CommitMetadata) -> None:
         """Store the metadata and the facts of a completed commit."""
@@ -215,10 +213,6 @@ class CommitCache:
         """Store the facts of a completed commit without its whole metadata."""
         with self._lock:
             self._facts[instant_time] = facts
-
-    def __len__(self) -> int:
-        """Number of commits whose whole metadata is kept."""
-        return len(self._recent)
 
     def get(self, instant_time: str) -> CommitMetadata | None:
         """Return the metadata of a commit; None if it is not in the cache."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.errors import CorruptFileError
 from hoodie.format.instants.service_metadata import CleanerPlan, CleanMetadata, SavepointMetadata
 from hoodie.timeline import Action, Instant, read_instant
 from hoodie.view.commit_cache import CleanFacts, Savepoint
@@ -81,14 +81,11 @@ def _bound(view: TableView, clean: Instant) -> str:
         return bound
     writes = (found for found in instants if found.is_completed and found.action.writes_data)
     newest = max((time for time in map(_requested, writes) if time < clean.requested_time), default=bound)
-    if newest >= bound or _has_archived_write(view, newest, clean.requested_time):
+    if newest >= bound:
         return bound
-    return newest
-
-
-def _has_archived_write(view: TableView, after: str, until: str) -> bool:
-    """Return whether a write requested between these times is archived, beyond a commit that its savepoint keeps."""
-    return any(found.action.writes_data and after < found.requested_time < until for found in view.archived_instants())
+    # An active commit that its savepoint keeps may be older than archived writes.
+    archived = (found.requested_time for found in view.archived_instants() if found.action.writes_data)
+    return bound if any(newest < time < clean.requested_time for time in archived) else newest
 
 
 def last_clean(view: TableView) -> CleanFacts | None:
@@ -115,10 +112,7 @@ def _facts(view: TableView, clean: Instant) -> CleanFacts:
 
 def _completed_facts(view: TableView, clean: Instant) -> CleanFacts | None:
     """Return the facts of a completed clean; None if its file is empty because its writer died."""
-    try:
-        content = read_instant(view.store, view.layout, clean)
-    except InstantNotFoundError:
-        content = view.archived_content(clean)
+    content = view.content_of(clean)
     if not content:
         return None
     done = CleanMetadata.parse(content, path=view.path_of(clean))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 
 from hoodie.files.slices import FileSlice
 from hoodie.view.table_view import TableView
@@ -31,15 +32,13 @@ def last_writes(view: TableView, slices: Iterable[FileSlice]) -> dict[str, str]:
             times.append(found.base_file.instant_time)
         newest[found.partition_path] = max([newest.get(found.partition_path, ""), *times])
     if logged:
-        for time, partitions in _commits_after(view, min(logged)):
-            newest |= {path: max(time, newest[path]) for path in partitions if path in newest}
+        after = min(logged)
+        active = (found for found in view.completed_writes() if found.requested_time > after)
+        commits = chain(
+            ((found, view.commit_metadata(found)) for found in active),
+            view.archived_commits(view.archived_writes(after)),
+        )
+        for instant, commit in commits:
+            time = instant.requested_time
+            newest |= {path: max(time, newest[path]) for path in commit.partition_to_write_stats if path in newest}
     return newest
-
-
-def _commits_after(view: TableView, after: str) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield the requested time and the partitions of each write after an instant, in no defined order."""
-    for instant in view.completed_writes():
-        if instant.requested_time > after:
-            yield instant.requested_time, view.commit_metadata(instant).partition_to_write_stats
-    for instant, commit in view.archived_commits(view.archived_writes(after)):
-        yield instant.requested_time, commit.partition_to_write_stats

@@ -26,7 +26,7 @@ def list_files(view: TableView, partitions: WantedPartitions | None = None) -> M
 
     Raises: CorruptFileError if the metadata table is damaged.
     """
-    if view.lists_by_partition:
+    if view.config.has_metadata_table:
         with view.state.lock:
             if view.state.metadata_table is None:
                 view.state.metadata_table = MetadataTable.open(view.store, view.config)
@@ -41,13 +41,23 @@ def list_files(view: TableView, partitions: WantedPartitions | None = None) -> M
     return {path: listing.get(path, {}) for path in (partitions(listing) if callable(partitions) else partitions)}
 
 
+def partition_paths(view: TableView) -> list[str]:
+    """Return the paths of all partitions, in no defined order; no list of files is read of a metadata table."""
+    found: list[str] = []
+
+    def none_of(paths: Collection[str]) -> Collection[str]:
+        found.extend(paths)
+        return ()
+
+    list_files(view, none_of)
+    return found
+
+
 def note_unknown(view: TableView, selected: Collection[str], option: str) -> tuple[str, ...]:
     """Return a note of partitions that an option selects and the table does not have; none if it has all."""
     if not selected:
         return ()
-    wanted = set(selected)
-    known = list_files(view, lambda paths: [path for path in paths if path in wanted])
-    unknown = ", ".join(sorted(wanted - known.keys()))
+    unknown = ", ".join(sorted(set(selected).difference(partition_paths(view))))
     return (f"the table has no partition {unknown}, which {option} selects",) if unknown else ()
 
 

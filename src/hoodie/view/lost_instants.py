@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.display import command_text
-from hoodie.errors import CorruptFileError, InstantNotFoundError
+from hoodie.errors import CorruptFileError
 from hoodie.files.markers import marker_folder
 from hoodie.format.filenames import instant_of_data_file
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation
-from hoodie.format.instants.service_metadata import RollbackPlan
+from hoodie.format.instants.commit_metadata import REARRANGING, CommitMetadata, WriteOperation
 from hoodie.format.metadata_table.metadata_record import FileListRecord, RecordType
 from hoodie.format.table.versions import TableVersion
 from hoodie.metadata.folder import MetadataFolder
@@ -24,13 +23,9 @@ from hoodie.metadata.slices import read_log
 from hoodie.timeline import Action, Instant, State, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
 from hoodie.view.listing import list_files
-from hoodie.view.pending_plans import input_files
+from hoodie.view.pending_plans import input_files, stored_rollback_plan
 from hoodie.view.table_view import TableView
 
-_SERVICES = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
-"""Operations that begin without rolling back dead writes."""
-_PLANNED = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
-"""Pending table services are executed again, as long as their input files are there."""
 REPLACING = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
 """Actions after which files of other groups are gone too."""
 
@@ -69,7 +64,7 @@ def recorded_commits(view: TableView) -> dict[str, str]:
 
     One listing of the metadata table's timeline; none if the table has no metadata table that this release reads.
     """
-    if not view.lists_by_partition:
+    if not view.config.has_metadata_table:
         return {}
     folder = MetadataFolder(view.store, view.config)
     commits = (found for found in folder.timeline().completed() if found.action is Action.DELTA_COMMIT)
@@ -143,19 +138,19 @@ def gone_instants(view: TableView, unknown: Iterable[str]) -> list[LostInstant]:
 
 
 def recorded_by_last_listing(view: TableView) -> dict[str, str]:
-    table = view.state.metadata_table if view.lists_by_partition else None
+    table = view.state.metadata_table if view.config.has_metadata_table else None
     recorded = {} if table is None else table.recorded
     return {time: at for time, at in recorded.items() if view.until is None or time <= view.until}
 
 
 def _taken_back(view: TableView) -> set[str]:
     """Return the instants that pending rollbacks roll back."""
-    found = set()
+    found: set[str] = set()
     for instant in view.whole_timeline().pending():
         if instant.action is Action.ROLLBACK:
-            content = read_instant(view.store, view.layout, instant, State.REQUESTED)
-            target = RollbackPlan.parse(content, path=str(instant)).instant_to_rollback if content else None
-            found |= set() if target is None else {target.commit_time}
+            plan = stored_rollback_plan(view, instant)
+            if plan is not None and plan.instant_to_rollback is not None:
+                found.add(plan.instant_to_rollback.commit_time)
     return found
 
 
@@ -181,11 +176,11 @@ def _proof(view: TableView, instant: Instant, later: Sequence[Instant], *, is_re
         commit = view.commit_metadata(known)
         if time in bases_of(commit, view.config.version):
             return f"{known} was written on its files"
-        if commit.operation_type not in _SERVICES:
+        if commit.operation_type not in REARRANGING:  # these begin without rolling back dead writes
             writer = writer or known
     if any(found.action.writes_data for found in view.archive().find([time])):
         return "it is archived"
-    if instant.action in _PLANNED:
+    if instant.action.is_planned:  # it is executed again, as long as its input files are there
         gone = _deleted_input(view, instant) if is_recorded else ""
         return f"its input file {gone} was deleted, and a clean keeps the files of pending plans" if gone else None
     if not is_recorded or writer is None:
@@ -206,13 +201,9 @@ def _deleted_input(view: TableView, instant: Instant) -> str:
 
 
 def _changes_columns(view: TableView, instant: Instant) -> bool:
-    try:
-        content = read_instant(view.store, view.layout, instant, State.INFLIGHT)
-    except InstantNotFoundError:
-        return False
-    if not content:
-        return False
-    return CommitMetadata.parse(content, path=str(instant)).operation_type == WriteOperation.ALTER_SCHEMA
+    content = view.pending_content(instant, State.INFLIGHT)
+    operation = CommitMetadata.parse(content, path=str(instant)).operation_type if content else None
+    return operation == WriteOperation.ALTER_SCHEMA
 
 
 def _recorded_a_file(view: TableView, requested_time: str) -> bool:

@@ -1,6 +1,6 @@
 """Plans of pending table services and rollbacks; other writes and plans must check for what they name.
 
-docs/format/table.md §9.2, §9.3.
+docs/format/table.md §9.2, §9.3. The functions that read a plan raise CorruptFileError if it does not parse.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ def groups_being_clustered(view: TableView) -> Mapping[FileGroup, Instant]:
     """Return the file groups that a pending clustering will replace, each with its clustering.
 
     An update of such a file group would be lost.
-
-    Raises: CorruptFileError if a plan does not parse.
     """
     groups: dict[FileGroup, Instant] = {}
     for instant in view.timeline.pending().instants:
@@ -46,18 +44,10 @@ def groups_being_clustered(view: TableView) -> Mapping[FileGroup, Instant]:
     return groups
 
 
-def groups_being_compacted(view: TableView) -> frozenset[FileGroup]:
-    """Return the file groups in pending compactions and log compactions: no other plan may contain them.
-
-    Raises: CorruptFileError if a plan does not parse.
-    """
-    return frozenset(compactions_by_group(view))
-
-
 def compactions_by_group(view: TableView) -> dict[FileGroup, str]:
     """Return the file groups in pending compactions and log compactions, each with the instant of its plan.
 
-    Raises: CorruptFileError if a plan does not parse.
+    No other plan may contain them.
     """
     groups: dict[FileGroup, str] = {}
     for instant in view.timeline.pending().instants:
@@ -69,10 +59,7 @@ def compactions_by_group(view: TableView) -> dict[FileGroup, str]:
 
 
 def input_files(view: TableView, instant: Instant) -> dict[str, set[str]]:
-    """Return the names of the files that a pending or completed table service with a plan reads, by partition path.
-
-    Raises: CorruptFileError if the plan does not parse.
-    """
+    """Return the names of the files that a pending or completed table service with a plan reads, by partition path."""
     files = defaultdict[str, set[str]](set)
     if instant.action.completed_as is Action.REPLACE_COMMIT:
         clustering = stored_clustering(view, instant)
@@ -94,15 +81,13 @@ def stored_plan(view: TableView, instant: Instant) -> CompactionPlan | None:
     """Return the plan of a pending or completed compaction or log compaction.
 
     None if its scheduler stopped before it stored the plan, or if the instant was deleted meanwhile.
-
-    Raises: CorruptFileError if it does not parse.
     """
     content = view.pending_content(instant)
     return CompactionPlan.parse(content, path=str(instant)) if content else None
 
 
 def stored_clustering(view: TableView, instant: Instant) -> ClusteringPlan | None:
-    """Return the plan of a pending or completed clustering. None and errors as `stored_plan`."""
+    """Return the plan of a pending or completed clustering. None as `stored_plan`."""
     content = view.pending_content(instant)
     return RequestedReplaceMetadata.parse(content, path=str(instant)).clustering_plan if content else None
 
@@ -110,7 +95,7 @@ def stored_clustering(view: TableView, instant: Instant) -> ClusteringPlan | Non
 def stored_rollback_plan(view: TableView, rollback: Instant) -> RollbackPlan | None:
     """Return the plan of a pending rollback; None if its requested file is empty, because its process died.
 
-    Raises: CorruptFileError if it does not parse; InstantNotFoundError.
+    Raises: InstantNotFoundError.
     """
     content = read_instant(view.store, view.layout, rollback, State.REQUESTED)
     return RollbackPlan.parse(content, path=str(rollback)) if content else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hoodie.errors import HistoryLostError
 from hoodie.files.slices import FileSlice
@@ -74,8 +75,10 @@ class SavedSnapshot:
             for found in view.archived_writes(last.requested_time)
             if as_of is None or found.requested_time <= as_of
         ]
-        snapshot = cls(view, last, savepoint, tuple(filter(lambda found: _overlap(view, last, found), archived)), as_of)
-        return None if any(snapshot._is_later(found) for found in archived) else snapshot
+        order = view.order_time if as_of is None else attrgetter("requested_time")
+        if any(order(found) > order(last) for found in archived):
+            return None
+        return cls(view, last, savepoint, tuple(found for found in archived if _overlap(view, last, found)), as_of)
 
     def check(self, slices: Collection[FileSlice], partitions: Collection[str] | None) -> None:
         """Refuse if `slices`, those of `partitions` (None: all) that exist, are not the whole snapshot.
@@ -96,11 +99,6 @@ class SavedSnapshot:
             is_asked = (partitions is None or group[0] in partitions) and group[1] not in replaced.get(group[0], ())
             if is_asked and not _has(found.get(group), instant, path, self.view):
                 raise self._refused(group, f"has not the file that {instant} wrote")
-
-    def _is_later(self, write: Instant) -> bool:
-        if self.as_of is not None:
-            return write.requested_time > self.commit.requested_time
-        return self.view.order_time(write) > self.view.order_time(self.commit)
 
     def _is_whole(self, found: FileSlice | None, named: Collection[str]) -> bool:
         """Return whether a slice has the named files that count for the snapshot.

@@ -72,9 +72,9 @@ def list_slices(
     return slices
 
 
-def list_existing_slices(view: TableView, partitions: Collection[str], *, as_of: str | None = None) -> list[FileSlice]:
+def list_existing_slices(view: TableView, partitions: Collection[str]) -> list[FileSlice]:
     """Return the slices as `list_slices`, made of the files that exist: the caller checks that none was cleaned."""
-    return _slices_of(view, list_files(view, partitions), as_of, partitions)
+    return _slices_of(view, list_files(view, partitions), None, partitions)
 
 
 def _check_no_file_is_lost(
@@ -96,14 +96,20 @@ def _check_no_file_is_lost(
 def _slices_of(
     view: TableView, listing: Mapping[str, Mapping[str, int]], as_of: str | None, partitions: WantedPartitions | None
 ) -> list[FileSlice]:
+    slices, unknown = slices_of_listing(view, listing, as_of)
+    _check_no_instant_is_lost(view, slices, unknown, partitions=partitions, as_of=as_of)
+    return slices
+
+
+def slices_of_listing(view: TableView, listing: Listing, as_of: str | None = None) -> tuple[list[FileSlice], set[str]]:
+    """Return the newest committed slices of listed files; and the instants of files that are not known as committed."""
     version, timeline = view.config.version, with_archived_logs(view, listing)
     replaced, ignored = view.replaced_file_ids(as_of), set[str]()
     slices = latest_slices(listing, timeline, replaced, as_of=as_of, version=version, ignored=ignored)
     whole = with_archived_between(view, timeline, ignored)
     if whole is not timeline:
         slices = latest_slices(listing, whole, replaced, as_of=as_of, version=version)
-    _check_no_instant_is_lost(view, slices, ignored - whole.archived.keys(), partitions=partitions, as_of=as_of)
-    return slices
+    return slices, ignored - whole.archived.keys()
 
 
 def _check_no_instant_is_lost(

@@ -36,12 +36,13 @@ def planned_again(load: Callable[[], _View], plan: Callable[[_View], _T]) -> _T:
 def check_still_there(view: TableView, as_of: str | None = None) -> None:
     """Refuse a plan whose listing is newer than its view, if files may be missing in it; call it after the listing.
 
-    It takes one listing of the timeline, unless the metadata table showed that nothing was committed since. `as_of` is
-    a requested time, as in `list_slices`.
+    It takes one listing of the timeline, unless the metadata table, which has a delta commit for each commit, showed
+    that nothing was committed since. `as_of` is a requested time, as in `list_slices`.
 
     Raises: ViewOvertakenError.
     """
-    if _may_be_overtaken(view):
+    table = view.state.metadata_table
+    if table is None or table.is_newer_than(view.whole_timeline()):
         check_files_stay(view, as_of)
 
 
@@ -76,12 +77,3 @@ def check_files_stay(view: TableView, as_of: str | None = None) -> None:
                 f"{view.store.uri('')}: {found} deleted files that this read had begun to read; read again",
                 oldest_instant=oldest_to_ask_for(now, as_of),
             )
-
-
-def _may_be_overtaken(view: TableView) -> bool:
-    """Return whether the last listing may have seen commits that this view has not. Takes no request.
-
-    The metadata table has a delta commit for each commit. Without a metadata table the answer is True.
-    """
-    table = view.state.metadata_table
-    return table is None or table.is_newer_than(view.whole_timeline())

@@ -6,7 +6,7 @@ On-disk format: docs/format/table.md §3.3 (COMPLEX keys of one field before tab
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -23,7 +23,7 @@ from hoodie.format.table.table_keys import PARTITION_FIELDS, TIMEBASED_PREFIX
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.records.keys.key_generator import KeyGenerator, table_key_generator
 from hoodie.view.columns import whole_read
-from hoodie.view.listing import list_files
+from hoodie.view.listing import partition_paths
 from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
@@ -59,7 +59,13 @@ def _names_stored_keys(view: TableView) -> bool | None:
     bare = replace(table_key_generator(view.config), with_names=False)
     if (rows := _first_rows(view, (RECORD_KEY, field), 1)) is None:
         return None
-    return _is_named(view, rows, bare.record_keys(rows, stored=True)[0].as_py(), field)
+    stored, value = rows.column(RECORD_KEY)[0].as_py(), bare.record_keys(rows, stored=True)[0].as_py()
+    if stored not in (value, f"{field}:{value}"):
+        raise InvalidConfigError(
+            f"{view.store.uri('')}: expected the stored key {value!r} or '{field}:{value}', found {stored!r}; rows of "
+            "this table have another key column"
+        )
+    return bool(stored != value)
 
 
 def check_given_paths(view: TableView, generator: KeyGenerator, properties: Mapping[str, str]) -> None:
@@ -109,14 +115,7 @@ def _with_sql_times(view: TableView, generator: KeyGenerator) -> KeyGenerator:
 
 
 def _path_with_text_time(view: TableView) -> str | None:
-    paths: list[str] = []
-
-    def none_of(known: Iterable[str]) -> Collection[str]:
-        paths.extend(path for path in known if _SQL_TIME.search(path))
-        return ()
-
-    list_files(view, none_of)
-    return min(paths, default=None)
+    return min(filter(_SQL_TIME.search, partition_paths(view)), default=None)
 
 
 def _first_rows(view: TableView, fields: Sequence[str], count: int) -> pa.RecordBatch | None:
@@ -128,13 +127,3 @@ def _first_rows(view: TableView, fields: Sequence[str], count: int) -> pa.Record
         if first is not None:
             return first.slice(0, count).combine_chunks().to_batches()[0]
     return None
-
-
-def _is_named(view: TableView, row: pa.RecordBatch, value: str, field: str) -> bool:
-    stored = row.column(RECORD_KEY)[0].as_py()
-    if stored not in (value, f"{field}:{value}"):
-        raise InvalidConfigError(
-            f"{view.store.uri('')}: expected the stored key {value!r} or '{field}:{value}', found {stored!r}; rows of "
-            "this table have another key column"
-        )
-    return bool(stored != value)

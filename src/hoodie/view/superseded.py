@@ -15,13 +15,12 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.slices import FileSlice, join_path
 from hoodie.format.filenames import name_of
-from hoodie.format.instants.commit_metadata import WriteOperation
+from hoodie.format.instants.commit_metadata import REARRANGING
 from hoodie.format.instants.replaced_files import Findings, Replaced, found_by
 from hoodie.timeline import Instant
 from hoodie.view.pending_plans import FileGroup, input_files
 from hoodie.view.table_view import TableView
 
-_PLANNED = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 _FILES_KEPT = 100_000
 
 
@@ -65,7 +64,7 @@ def _read(view: TableView, writes: Sequence[Instant]) -> list[Findings]:
         files: list[tuple[str, str]] = []
         try:
             commit = view.commit_metadata(instant)
-            if commit.operation_type in _PLANNED:
+            if commit.operation_type in REARRANGING:
                 with suppress(CorruptFileError):
                     planned = input_files(view, instant)
                     files = [(path, name) for path, names in planned.items() for name in sorted(names)]
@@ -91,9 +90,10 @@ def _lacking(view: TableView, found: FileSlice | None, was: Replaced, as_of: str
     which write made it.
     """
     base = None if found is None else found.base_file
-    if was.base is not None and _is_visible(view, was.base.instant_time, as_of):
-        is_older = base is None or base.instant_time < was.base.instant_time
-        yield from [was.base.name] if is_older else []
+    if was.base is not None and (base is None or base.instant_time < was.base.instant_time):
+        time = was.base.instant_time
+        if view.timeline.contains_or_before_start(time) and (as_of is None or time <= as_of):
+            yield was.base.name
     has = set() if found is None else {name_of(path) for path in found.paths}
     is_same = base is None or (was.base is not None and base.instant_time <= was.base.instant_time)
     if is_same and not view.config.may_have_slice_logs:
@@ -102,10 +102,6 @@ def _lacking(view: TableView, found: FileSlice | None, was: Replaced, as_of: str
             is_seen = wrote is not None and wrote.is_completed and (as_of is None or log.instant_time <= as_of)
             if is_seen and not log.is_cdc and log.name not in has:
                 yield log.name
-
-
-def _is_visible(view: TableView, time: str, as_of: str | None) -> bool:
-    return view.timeline.contains_or_before_start(time) and (as_of is None or time <= as_of)
 
 
 def _newest_files(view: TableView, groups: Collection[FileGroup], as_of: str | None) -> set[str]:

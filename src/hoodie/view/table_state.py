@@ -34,7 +34,7 @@ from hoodie.timeline import (
     is_lock_option,
     layout_of,
 )
-from hoodie.view.commit_cache import CommitCache, is_of_another_table
+from hoodie.view.commit_cache import CommitCache
 
 _MARKER_SUFFIXES = ("_$folder$", "")
 """Some object stores of the JVM mark an empty folder by an object beside it: EMRFS with this suffix, WASB without."""
@@ -75,6 +75,8 @@ class TableState:
     """Whether the last timeline had no completed write, and no view found archived instants."""
     expiry: tuple[Hashable, str] | None = None
     """The rule of time to live that this process applied last, and the oldest time of a partition at that time."""
+    table_number: int = 0
+    """The number of the table that `commits.follow` returned last."""
     archived_times: dict[str, str] = field(default_factory=dict)
     """Completion times of archived instants that were looked up for log files; empty for those not archived."""
     _of_calls: dict[Hashable, TableState] = field(default_factory=dict, init=False, repr=False)
@@ -120,10 +122,7 @@ class TableState:
         return config
 
     def last_config(self) -> TableConfig:
-        """Return the properties that were read last; read them if they were never read.
-
-        Raises: as `read_config`.
-        """
+        """Return the properties that were read last; read them if they were never read."""
         return self._properties.last_read()
 
     def note_config(self, config: TableConfig) -> None:
@@ -181,9 +180,10 @@ class TableState:
         before = reader.last
         timeline = reader.load()
         if timeline is not before:
-            if is_of_another_table(before, timeline):
+            number = self.commits.follow(timeline)
+            if number != self.table_number:
                 self._forget_table()
-            self.commits.follow(timeline)
+                self.table_number = number
         self.has_archive = self.has_archive and bool(timeline.instants)  # without instants the table may be a new one
         is_written = any(instant.is_completed and instant.action.writes_data for instant in timeline.instants)
         self.is_new = not is_written and not self.has_archive
@@ -219,7 +219,7 @@ class TableState:
 
 def stored_archive(store: Store, config: TableConfig, layout: Layout) -> TimelineArchive | ArchiveLogs:
     """Return the archive as files that writers add to; `TableState.archive` is what readers ask."""
-    ranges = not config.may_have_slice_logs
+    ranges = config.archive_names_are_ranges
     return archive_of(store, layout, name=config.archive_name, names_are_ranges=ranges)
 
 
@@ -241,15 +241,8 @@ def _check_timeline_folder(store: Store, config: TableConfig, layout: Layout) ->
     raise CorruptFileError(
         f"expected the folder of the timeline with instants, or with the folder {config.history_path} of a new table; "
         f"found neither. hoodie.properties has {paths}, and {HOODIE_FOLDER} has these folders: {names or 'none'}. "
-        f"Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed. "
-        f"{_mend_empty_table(store, f'{folder}/{config.history_path}')}",
-        path=store.uri(folder),
-    )
-
-
-def _mend_empty_table(store: Store, history: str) -> str:
-    """Return what to do about an empty table in an object store: copies of objects often lack the folder markers."""
-    return (
+        "Restore the folder from a complete copy of the table, or correct the property; nothing was read or changed. "
         "If the table never had a commit, and a copy of its objects lost the markers of empty folders, create the "
-        f"empty object {store.uri(f'{history}/.keep')}"
+        f"empty object {store.uri(f'{folder}/{config.history_path}/.keep')}",
+        path=store.uri(folder),
     )

@@ -7,7 +7,7 @@ table share a cache of completed instants, which never change either.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -36,7 +36,7 @@ from hoodie.timeline import (
     layout_of,
     read_instant,
 )
-from hoodie.view.commit_cache import CommitFacts, WrittenBytes
+from hoodie.view.commit_cache import CommitFacts, sum_written
 from hoodie.view.table_state import TableState, stored_archive
 
 _SCHEMA_BATCH = 16
@@ -63,6 +63,8 @@ class TableView:
     `timeline` holds the instants of this state. In a view of the past, `completed_later` holds the instants that
     completed afterwards; `timeline` does not contain them, and `archived_later` holds the requested times of those that
     are archived. `lock` is the table's lock under which the view was loaded.
+
+    Methods that read the archive raise CorruptFileError if it is damaged.
     """
 
     state: TableState
@@ -181,8 +183,6 @@ class TableView:
         """Return the table as of a time (inclusive): completed instants with a later `order_time` are left out.
 
         It takes one read of the archive's manifest, and reads those of its files that may have later instants.
-
-        Raises: CorruptFileError if the archive is damaged.
         """
 
         def is_later(instant: Instant) -> bool:
@@ -215,20 +215,18 @@ class TableView:
 
         An instant that is still on the active timeline of the view is left out: a writer archives instants first,
         and then deletes their files.
-
-        Raises: CorruptFileError if the archive is damaged.
         """
         return [instant for instant in self.archived_instants(after, until) if instant.action.writes_data]
 
     def archived_instants(self, after: str = "", until: str | None = None) -> list[Instant]:
-        """Return the archived instants of all actions; times and errors as for `archived_writes`."""
+        """Return the archived instants of all actions; times as for `archived_writes`."""
         known = {instant.requested_time for instant in (*self.timeline, *self.completed_later) if instant.is_completed}
         return [found for found in self.archive().completed(after, until) if found.requested_time not in known]
 
     def archived_commits(self, instants: Collection[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
         """Yield archived write instants and their commits, in no defined order. Memory: one row group of the archive.
 
-        Raises: CorruptFileError; InstantNotFoundError if one of them is not archived.
+        Raises: InstantNotFoundError if one of them is not archived.
         """
         wanted = {(instant.requested_time, instant.action.value): instant for instant in instants}
         if wanted:
@@ -236,23 +234,10 @@ class TableView:
                 instant = wanted[content.requested_time, content.action]
                 yield instant, CommitMetadata.parse(content.metadata or b"", path=f"{instant} in the archived timeline")
 
-    def archived_content(self, instant: Instant) -> bytes:
-        """Return the content of a completed instant that a writer archived after the view was loaded.
-
-        Raises: InstantNotFoundError if it is not archived: it was rolled back; CorruptFileError.
-        """
-        found = [known for known in self.archive().find([instant.requested_time]) if known.action is instant.action]
-        for content in self.archive().contents(found):
-            return content.metadata or b""
-        raise InstantNotFoundError(
-            f"{instant} of {self.store.uri('')} is neither on the active nor on the archived timeline: it was rolled "
-            "back since the timeline was loaded; load the table again"
-        )
-
     def commit_metadata(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a completed write instant; the cache keeps the metadata that was used last."""
         known = self.state.commits.get(instant.requested_time)
-        return self._parsed(instant, self._content_of(instant)) if known is None else known
+        return self._parsed(instant, self.content_of(instant)) if known is None else known
 
     def commit_facts(self, instant: Instant) -> CommitFacts:
         """Return the small facts of a completed write instant; they are read once.
@@ -261,14 +246,14 @@ class TableView:
         """
         facts = self.state.commits.facts(instant.requested_time)
         if facts is None:
-            content = self._content_of(instant)
+            content = self.content_of(instant)
             if len(content) <= _WHOLE_BYTES_MAX:
                 return CommitFacts.of(self._parsed(instant, content))
             facts = CommitFacts.of(CommitMetadata.parse_head(content, path=self.path_of(instant)))
             self.state.commits.note_facts(instant.requested_time, facts)
         return facts
 
-    def written_bytes(self, instant: Instant, *, rows_enough: int) -> WrittenBytes:
+    def written_bytes(self, instant: Instant, *, rows_enough: int) -> tuple[int, int]:
         """Return the rows and bytes of base files that a completed write instant wrote, of its first files at least.
 
         Of a commit that wrote very many files, only so many write stats are decoded as have `rows_enough` rows.
@@ -277,21 +262,30 @@ class TableView:
         if found is None:
             metadata = self.state.commits.get(instant.requested_time)
             if metadata is None:
-                content = self._content_of(instant)
+                content = self.content_of(instant)
                 if len(content) <= _WHOLE_BYTES_MAX:
                     stats = self._parsed(instant, content).write_stats()
                 else:
                     stats = CommitMetadata.iter_stats(content, path=self.path_of(instant))
             else:
                 stats = metadata.write_stats()
-            found = self.state.commits.written[instant.requested_time] = WrittenBytes.of(stats, rows_enough=rows_enough)
+            found = self.state.commits.written[instant.requested_time] = sum_written(stats, rows_enough=rows_enough)
         return found
 
-    def _content_of(self, instant: Instant) -> bytes:
-        try:
+    def content_of(self, instant: Instant) -> bytes:
+        """Return the content of a completed instant, which a writer may have archived after the view was loaded.
+
+        Raises: InstantNotFoundError if it was rolled back since; CorruptFileError.
+        """
+        with suppress(InstantNotFoundError):
             return read_instant(self.store, self.layout, instant)
-        except InstantNotFoundError:
-            return self.archived_content(instant)
+        found = [known for known in self.archive().find([instant.requested_time]) if known.action is instant.action]
+        for content in self.archive().contents(found):
+            return content.metadata or b""
+        raise InstantNotFoundError(
+            f"{instant} of {self.store.uri('')} is neither on the active nor on the archived timeline: it was rolled "
+            "back since the timeline was loaded; load the table again"
+        )
 
     def pending_content(self, instant: Instant, state: State = State.REQUESTED) -> bytes:
         """Return the content of the requested or inflight file of an instant; empty if there is no such file."""
@@ -380,11 +374,6 @@ class TableView:
         missing = [name for name in self.config.path_fields if schema.get_field_index(name) < 0]
         return pa.schema([*schema, *(pa.field(name, pa.string()) for name in missing)], metadata=schema.metadata)
 
-    @property
-    def lists_by_partition(self) -> bool:
-        """Whether the files of some partitions are listed without the files of the others."""
-        return self.config.has_metadata_table
-
     def whole_timeline(self) -> Timeline:
         """Return all instants, also the instants that completed later: they determine which files exist."""
         if not self.completed_later:
@@ -401,7 +390,9 @@ class TableView:
         if self.config.table_type is TableType.MERGE_ON_READ:
             check_defaults(self.config, lambda: self.schema().avro)
         read = slice_read(self.config, with_meta_fields(columns or self.schema().arrow), merger)
-        return replace(read, timeline=self.whole_timeline()) if self.config.version.validates_log_blocks else read
+        if self.config.version.validates_log_blocks:
+            read = replace(read, rule=replace(read.rule, timeline=self.whole_timeline()))
+        return read
 
     def replaced_file_ids(self, as_of: str | None = None) -> dict[str, set[str]]:
         """Return the file ids that completed replace commits replaced (as of a requested time), by partition path."""

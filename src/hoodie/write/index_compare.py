@@ -21,7 +21,7 @@ from hoodie.files.staging.staged import StageReader, keys_of_rows, stage_folder
 from hoodie.index import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE, RECORD, SIMPLE, Index, index_kind, index_of_view
 from hoodie.index.bloom.index import BloomIndex
 from hoodie.index.bucket import BucketRule, bucket_rule, file_ids_by_bucket
-from hoodie.index.record import RecordIndex
+from hoodie.index.record.index import RecordIndex
 from hoodie.index.record.state import IndexedState, consistent_state
 from hoodie.index.simple import SimpleIndex
 from hoodie.records.change import RECORD_KEY

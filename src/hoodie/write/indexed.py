@@ -15,7 +15,7 @@ from hoodie.files.staging.staged import rows_folder, stage_folder
 from hoodie.files.staging.staged_keys import KeyStage
 from hoodie.format.instants.commit_metadata import WriteOperation
 from hoodie.index import Purpose, Tagged, index_kind
-from hoodie.index.record import WrittenEntries
+from hoodie.index.record.entries import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.records.keys.automatic_keys import KeySource
 from hoodie.storage import asking_ahead, forget_answers

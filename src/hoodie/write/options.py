@@ -231,7 +231,7 @@ def check_logs_allow(view: TableView, before: pa.Schema, after: pa.Schema) -> No
     decimals = sorted(path for path, kind in wider.items() if pa.types.is_decimal(kind))
     if logs and decimals:
         raise _wider_than_logs(view, decimals, "log files")
-    rule = view.slice_read().scan_rule
+    rule = view.slice_read().rule
     if any(block.block_type is BlockType.PARQUET_DATA for block in stored_blocks(view.store, logs, rule)):
         raise _wider_than_logs(view, sorted(wider), "log files with Parquet blocks")
 

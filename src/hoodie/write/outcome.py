@@ -15,7 +15,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.evolution import schema_changes
 from hoodie.index import LookUpCost
-from hoodie.index.record import WrittenEntries
+from hoodie.index.record.entries import WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.results import ServiceResult
 from hoodie.services.compaction.compaction import compact_inline

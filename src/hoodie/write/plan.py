@@ -260,7 +260,7 @@ def known_record_bytes(view: TableView, stored: Mapping[str, str]) -> float | No
     for instant in reversed(view.completed_writes()[-_COMMITS_ASKED:]):
         if instant.requested_time == INSTANT:
             continue  # skeleton files have only the meta columns
-        written = view.written_bytes(instant, rows_enough=_ROWS_ENOUGH)
-        if written.rows >= _ROWS_ENOUGH:
-            return max(written.size_bytes / written.rows, 1.0)
+        rows, size_bytes = view.written_bytes(instant, rows_enough=_ROWS_ENOUGH)
+        if rows >= _ROWS_ENOUGH:
+            return max(size_bytes / rows, 1.0)
     return None

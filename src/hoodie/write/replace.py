@@ -14,7 +14,7 @@ from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import stage_folder
 from hoodie.format.instants.commit_metadata import WriteOperation
-from hoodie.index.record import StagedEntries, WrittenEntries
+from hoodie.index.record.entries import StagedEntries, WrittenEntries
 from hoodie.progress import PhaseTimes
 from hoodie.storage import StoreSpec, open_store
 from hoodie.view.slices import list_slices

@@ -14,6 +14,7 @@ import pytest
 
 from hoodie.errors import CorruptFileError
 from hoodie.files import base_file
+from hoodie.files.logs.log_scan import ScanRule
 from hoodie.files.merged_slice import SliceRead, deleted_keys, logged_keys, read_file_slice
 from hoodie.files.slices import latest_slices
 from hoodie.format.log.data_block import DataFormat
@@ -201,7 +202,11 @@ def test_as_of_an_instant(built: SliceBuilder) -> None:
     built.base([row(0, name="base")])
     built.log([row(0, name="a")])
     built.log([row(0, name="b")], deletes=["0"])
-    assert [named(read(built, latest_instant=time)) for time in ("100", "101", "102")] == [{0: "base"}, {0: "a"}, {}]
+    assert [named(read(built, rule=ScanRule(latest_instant=time))) for time in ("100", "101", "102")] == [
+        {0: "base"},
+        {0: "a"},
+        {},
+    ]
 
 
 def test_version_6_blocks_are_checked_one_by_one(built: SliceBuilder) -> None:
@@ -220,7 +225,7 @@ def test_version_6_blocks_are_checked_one_by_one(built: SliceBuilder) -> None:
         )
         for time, state in states.items()
     )
-    assert named(read(built, timeline=timeline)) == {0: "a", 1: "base"}
+    assert named(read(built, rule=ScanRule(timeline=timeline))) == {0: "a", 1: "base"}
 
 
 def test_old_blocks_and_old_base_files_get_the_current_schema() -> None:
@@ -269,7 +274,7 @@ def test_keys_of_deletes_and_of_logged_rows(built: SliceBuilder) -> None:
     how = reading(built)
     assert deleted_keys(built.store, built.file_slice, how).to_pylist() == ["1", "2"]
     assert logged_keys(built.store, built.file_slice, how).to_pylist() == ["0", "5", "1"]
-    first = replace(how, latest_instant="101")
+    first = replace(how, rule=ScanRule(latest_instant="101"))
     assert logged_keys(built.store, built.file_slice, first).to_pylist() == ["0", "5"]
     empty = replace(built.file_slice, log_files=())
     assert deleted_keys(built.store, empty, how).to_pylist() == []
@@ -417,8 +422,7 @@ def golden_rows(path: Path, as_of: str | None = None) -> tuple[TableView, pa.Tab
         schema=schema,
         columns=tuple(schema.names),
         merger=table_merger(view.config),
-        latest_instant=as_of,
-        timeline=view.timeline if version.validates_log_blocks else None,
+        rule=ScanRule(latest_instant=as_of, timeline=view.timeline if version.validates_log_blocks else None),
     )
     return view, pa.concat_tables(part for found in slices for part in read_file_slice(store, found, read))
 

@@ -167,8 +167,8 @@ def test_version_6_logs_named_by_a_pending_compaction_belong_to_the_slice_before
 
 def histories(listed: list[str], on: Timeline) -> list[list[str]]:
     """The names of the files of each slice, newest first."""
-    (history,) = slice_histories("p", dict.fromkeys(listed, 1), on, version=TableVersion.NINE)
-    return [[path.removeprefix("p/") for path in found.paths] for found in history.slices]
+    (slices,) = slice_histories("p", dict.fromkeys(listed, 1), on, version=TableVersion.NINE)
+    return [[path.removeprefix("p/") for path in found.paths] for found in slices]
 
 
 def test_a_log_file_belongs_to_the_newest_base_file_at_its_completion() -> None:
@@ -208,5 +208,5 @@ def test_a_log_file_of_version_6_without_its_base_file_begins_no_slice() -> None
     listed = [base("f", 100), log("f", 100), log("f", 300), base("f", 500), log("g", 300)]
     on = timeline(*map(instant, (100, 300, 500)))
     found = slice_histories("p", dict.fromkeys(listed, 1), on, version=TableVersion.SIX)
-    names = [[[path.removeprefix("p/") for path in one.paths] for one in history.slices] for history in found]
+    names = [[[path.removeprefix("p/") for path in one.paths] for one in slices] for slices in found]
     assert names == [[[base("f", 500)], [base("f", 100), log("f", 100), log("f", 300)]], [[log("g", 300)]]]

@@ -12,7 +12,7 @@ from hoodie.config.indexes import INDEX_TYPE_KEY
 from hoodie.errors import InvalidConfigError
 from hoodie.files.table_properties import update_table_config
 from hoodie.index import INDEXES, RECORD, Index, index_kind, index_of, record
-from hoodie.index.record import RecordIndex
+from hoodie.index.record.index import RecordIndex
 from hoodie.index.record.state import record_index
 from hoodie.metadata.table import MetadataTable
 from hoodie.table import Table

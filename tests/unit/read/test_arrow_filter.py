@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hoodie
-from hoodie.read.arrow_filter import Translated, columns_of, translated
+from hoodie.read.arrow_filter import columns_of, translated
 from tests.support.tables import TYPES
 
 SCHEMA = pa.schema(
@@ -84,29 +84,29 @@ LEFT_OUT = [
 
 @pytest.mark.parametrize(("expression", "where"), WHOLE, ids=[str(found) for found, _ in WHOLE])
 def test_what_sql_can_say_is_translated(expression: pc.Expression, where: str) -> None:
-    assert translated(expression, SCHEMA) == Translated(where, True)
+    assert translated(expression, SCHEMA) == (where, True)
 
 
 @pytest.mark.parametrize(("expression", "where"), LEFT_OUT, ids=[str(found)[:40] for found, _ in LEFT_OUT])
 def test_other_parts_are_left_out(expression: pc.Expression, where: str | None) -> None:
-    assert translated(expression, SCHEMA) == Translated(where, False)
+    assert translated(expression, SCHEMA) == (where, False)
 
 
 def test_names_that_look_like_expressions() -> None:
     schema = pa.schema([("n", pa.int64()), ("n == 1) and (n", pa.int64()), ("and", pa.int64()), ("n", pa.int64())])
     found = translated((pc.field("and") > 0) & (pc.field("n == 1) and (n") == 2), schema)
-    assert found == Translated("((`and` > 0) AND (`n == 1) and (n` = 2))", True)
-    assert translated(pc.field("n") == 1, schema) == Translated(None, False)  # two columns have the name
+    assert found == ("((`and` > 0) AND (`n == 1) and (n` = 2))", True)
+    assert translated(pc.field("n") == 1, schema) == (None, False)  # two columns have the name
 
 
 def test_a_long_chain_is_one_list() -> None:
     terms = [(n == number) & (key == str(number)) for number in range(400)]
-    found = translated(reduce(or_, terms), SCHEMA)
-    assert found.is_complete
-    assert found.where is not None
-    assert found.where.count(" OR ") == 399
-    assert found.where.startswith("(((`n` = 0) AND (`id` = '0')) OR ((`n` = 1)")
-    assert translated(reduce(or_, terms * 10), SCHEMA) == Translated(None, False)
+    where, is_complete = translated(reduce(or_, terms), SCHEMA)
+    assert is_complete
+    assert where is not None
+    assert where.count(" OR ") == 399
+    assert where.startswith("(((`n` = 0) AND (`id` = '0')) OR ((`n` = 1)")
+    assert translated(reduce(or_, terms * 10), SCHEMA) == (None, False)
 
 
 def test_the_columns_of_an_expression_are_at_least_those_it_reads() -> None:

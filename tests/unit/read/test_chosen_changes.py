@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.read.cdc_plan import plan_cdc
-from hoodie.read.changes import plan_changes
+from hoodie.read.changes import plan_batch
 from hoodie.records.condition import Condition
 from tests.support.rows import assert_same_rows
 from tests.support.tables import new_table, table_of
@@ -84,8 +84,8 @@ def test_changed_rows_match_as_of_the_end(story: Story) -> None:
 def test_files_that_cannot_match_are_not_read(story: Story) -> None:
     t, first = story
     view, where = t.view(), Condition.parse("p = 'z'")
-    assert len(plan_changes(view, first, None).slices) == 3
-    assert [found.partition_path for found in plan_changes(view, first, None, where=where).slices] == ["p=z"]
+    assert len(plan_batch(view, first, None).scan.slices) == 3
+    assert [found.partition_path for found in plan_batch(view, first, None, where=where).scan.slices] == ["p=z"]
     assert len(plan_cdc(view, first, None).changes) == 3
     plan = plan_cdc(view, first, None, where=where, columns="v")
     assert [change.partition_path for change in plan.changes] == ["p=z"]

@@ -47,7 +47,7 @@ def _many(*, with_metadata: bool = True) -> Table:
 @pytest.mark.parametrize("with_metadata", [True, False], ids=["metadata table", "folders"])
 def test_sizes_add_up_the_latest_slices(with_metadata: bool) -> None:
     table = _many(with_metadata=with_metadata)
-    assert table.view().lists_by_partition == with_metadata
+    assert table.view().config.has_metadata_table == with_metadata
     sizes, slices = table.inspect.sizes(), table.inspect.slices().to_pylist()
     bases = [row["base_size_bytes"] for row in slices]
     assert {name: sizes[name] for name in ("file_groups", "partitions", "base_files", "log_files", "rows")} == {

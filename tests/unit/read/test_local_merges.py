@@ -10,6 +10,7 @@ import pytest
 
 from hoodie.engine import LocalEngine
 from hoodie.errors import MissingFileError
+from hoodie.files.logs.log_scan import ScanRule
 from hoodie.files.merged_slice import SliceRead
 from hoodie.files.stored_columns import SAME_COLUMNS
 from hoodie.format.table.merge_config import MergeMode
@@ -59,7 +60,7 @@ def test_a_slice_is_merged_once_for_the_same_rules() -> None:
     assert again is not None
     assert again[0] is first[0]
     assert key_of_all(again) == key_of_all(first) is not None
-    for changed in (scan_of(built, latest_instant="100"), replace(scan, columns=("id",))):
+    for changed in (scan_of(built, rule=ScanRule(latest_instant="100")), replace(scan, columns=("id",))):
         with pytest.raises(MissingFileError):
             merge_locally(built.store, slices, changed, SCHEMA)
     with pytest.raises(MissingFileError):

@@ -13,8 +13,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import SchemaMismatchError
+from hoodie.files.base_rows import row_groups_with_keys
 from hoodie.files.table_properties import read_table_config, update_table_config
-from hoodie.read.local import KeySet
 from tests.unit.read.counted import Counted, counting, new_table
 
 
@@ -169,7 +169,7 @@ def test_row_groups_are_told_by_the_range_of_their_keys() -> None:
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
 
     def groups(*wanted: str) -> list[int]:
-        return KeySet.of(pa.table({"_hoodie_record_key": list(wanted)})).row_groups(file)
+        return sorted(row_groups_with_keys(file, pa.array(wanted)))
 
     assert [groups("k0"), groups("k5"), groups("k3", "k7"), groups("é")] == [[0], [1], [1, 2], [2]]
     assert [groups("a"), groups("k25"), groups("é😀😀")] == [[]] * 3
@@ -181,7 +181,7 @@ def test_row_groups_with_bounds_that_are_no_text_are_read() -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"_hoodie_record_key": cut}), sink)
     file = pq.ParquetFile(pa.BufferReader(sink.getvalue()))
-    assert KeySet.of(pa.table({"_hoodie_record_key": ["k0"]})).row_groups(file) == [0]
+    assert row_groups_with_keys(file, pa.array(["k0"])) == {0}
 
 
 def test_a_table_changes_between_two_reads_of_one_handle() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from hoodie.engine import Engine, local_engine
 from hoodie.errors import HistoryLostError, HoodieWarning, ViewOvertakenError
-from hoodie.read.changes import plan_batch, plan_changes
+from hoodie.read.changes import plan_batch
 from hoodie.read.local import read_table
 from hoodie.read.plan import explain, plan_scan
 from hoodie.records.condition import Condition
@@ -52,7 +52,7 @@ def test_plans_on_an_overtaken_view_are_refused() -> None:
     with pytest.raises(HistoryLostError):
         plan_scan(view, as_of=instants[0])
     with pytest.raises(HistoryLostError):
-        plan_changes(view, instants[0], instants[0])
+        plan_batch(view, instants[0], instants[0])
     upserts(store, 4, 5, 6)
     cleaned(store)
     with pytest.raises(HistoryLostError):

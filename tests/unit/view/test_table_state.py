@@ -118,3 +118,24 @@ def test_the_folder_is_looked_for_once_and_only_while_there_is_no_instant(folder
         assert len(store.calls) == 2 + more
         view.refreshed()
         assert len(store.calls) == 4 + more
+
+
+def test_every_state_forgets_a_table_that_was_dropped(tmp_path: Path) -> None:
+    """The states share the commits, and each forgets what it has read itself, whichever loads the new table first."""
+    state = TableState(open_store(str(tmp_path / "t")))
+    other = state.for_call({"hoodie.write.lock.acquire.wait.timeout.ms": "1"})
+    assert other is not state
+    assert other.commits is state.commits
+    written: list[str] = []
+    for _ in range(2):
+        hoodie.create(tmp_path / "t", ROWS, record_key="id").insert(ROWS)
+        for one in (state, other):
+            view = TableView.load(one)
+            assert not one.rollbacks_seen
+            assert one.unbuildable is None
+            view.commit_metadata(view.completed_writes()[-1])
+        written.append(view.completed_writes()[-1].requested_time)
+        assert [time for time in written if state.commits.get(time) is not None] == written[-1:]
+        state.rollbacks_seen.add("1")
+        state.unbuildable = other.unbuildable = "a reason"
+        shutil.rmtree(tmp_path / "t")

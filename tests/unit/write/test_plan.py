@@ -11,7 +11,7 @@ from hoodie.errors import UnsupportedError
 from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.files.staging.staged import StagedHits, StagedRun
 from hoodie.index.api import HashRange, InsertShare, Placement
-from hoodie.index.record import RecordIndex
+from hoodie.index.record.index import RecordIndex
 from hoodie.records.keys.sorting import HASH_END
 from hoodie.view.slices import list_slices
 from hoodie.write.files.context import FileSizing

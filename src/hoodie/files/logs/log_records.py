@@ -105,7 +105,13 @@ class VersionReader:
         if ordering is not None:
             kinds[np.asarray(deletes.ordering.is_valid())] = VersionKind.DELETE_RECORD
         given = {KIND: pa.array(kinds), RECORD_KEY: deletes.record_keys, **(ordering or {})}
-        columns = [given[field.name] if field.name in given else _empty(field, count) for field in self.schema]
+        # A delete has nulls in the other columns, and false in HAS columns.
+        columns = [
+            given[field.name]
+            if field.name in given
+            else blanks(field.type, count, is_null=not field.name.startswith(HAS))
+            for field in self.schema
+        ]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def _ordering_of(self, deletes: DeleteRecords, block_schema: str | None) -> dict[str, pa.Array] | None:
@@ -125,7 +131,8 @@ class VersionReader:
             wanted = self._row_schema.field(name).type
             if not _is_comparable(part, wanted) and not _was_widened(part, wanted, name, block_schema):
                 return None
-            values[name] = _widened(part, wanted, name) if part.null_count < len(part) else _nulls(wanted, part)
+            is_null = part.null_count == len(part)
+            values[name] = pa.nulls(len(part), wanted) if is_null else _widened(part, wanted, name)
         return values
 
 
@@ -156,15 +163,6 @@ def _widened(part: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
         return pc.cast(part, wanted, safe=False)
     rows = pa.record_batch([part], [name])
     return conform(rows, pa.schema([pa.field(name, wanted)]), stored=True).column(0)
-
-
-def _nulls(wanted: pa.DataType, like: pa.Array) -> pa.Array:
-    return pa.nulls(len(like), wanted)
-
-
-def _empty(field: pa.Field, count: int) -> pa.Array:
-    """Return the values of a delete in a column of rows: nulls, or false in HAS columns."""
-    return blanks(field.type, count, is_null=not field.name.startswith(HAS))
 
 
 def delete_keys(store: Store, blocks: Sequence[FoundBlock], *, in_order: bool) -> Iterator[pa.StringArray]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.damage import damaged_file, expected_file, missing_file
@@ -108,20 +108,12 @@ def _with_records(content: bytes, requested_time: str) -> Iterator[WriteStat]:
             yield stat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadSizes:
-    """How many bytes of log files are read at once.
-
-    `whole_bytes`: files up to this size are read whole. `kept_bytes`: bytes of such files that are kept until their
-    blocks are needed; blocks of other files are read again. `window_bytes`: bytes that one read of other files returns.
-    """
-
-    whole_bytes: int = 4 * 1024 * 1024
-    kept_bytes: int = 64 * 1024 * 1024
-    window_bytes: int = 64 * 1024
-
-
-_SIZES: Final = ReadSizes()
+WHOLE_BYTES_MAX = 4 * 1024 * 1024
+"""Files up to this size are read whole."""
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of such files that are kept until their blocks are needed; blocks of other files are read again."""
+WINDOW_BYTES = 64 * 1024
+"""Bytes that one read of other files returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,17 +193,12 @@ class FoundBlock:
 
 
 class Replacing(Protocol):
-    """The properties of a block that `merge_order` reads."""
+    """The properties of a block that `merge_order` reads, as those of `FoundBlock`."""
 
     @property
-    def instant_time(self) -> str:
-        """The instant that wrote the block."""
-        ...
-
+    def instant_time(self) -> str: ...
     @property
-    def replaces(self) -> frozenset[str]:
-        """Instants whose blocks the block replaces."""
-        ...
+    def replaces(self) -> frozenset[str]: ...
 
 
 B = TypeVar("B", bound=Replacing)
@@ -226,9 +213,7 @@ def scan_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> l
     return merge_order(stored_blocks(store, log_files, rule))
 
 
-def stored_blocks(
-    store: Store, log_files: Sequence[LogFile], rule: ScanRule, sizes: ReadSizes = _SIZES
-) -> list[FoundBlock]:
+def stored_blocks(store: Store, log_files: Sequence[LogFile], rule: ScanRule) -> list[FoundBlock]:
     """Return the data and delete blocks of log files, in the order of the files.
 
     Torn blocks of failed attempts, change data (CDC) files and blocks, and blocks that a later command block rolled
@@ -247,8 +232,8 @@ def stored_blocks(
         if log.name.is_cdc:
             continue
         with expected_file(store, log.path):
-            data, places = _places(store, log, rule, sizes)
-        keeps = data is not None and kept_bytes + len(data) <= sizes.kept_bytes
+            data, places = _places(store, log, rule)
+        keeps = data is not None and kept_bytes + len(data) <= KEPT_BYTES_MAX
         kept_bytes += len(data) if keeps and data is not None else 0
         for place in places:
             if place.block_type is BlockType.CORRUPT or place.block_type is BlockType.CDC_DATA:
@@ -268,10 +253,7 @@ def stored_blocks(
 
 
 def logs_of_instant(store: Store, log_files: Iterable[LogFile], instant_time: str) -> list[LogFile]:
-    """Return the log files of version 6 that have a block of the instant. The headers of all blocks are read.
-
-    Raises: as `stored_blocks`.
-    """
+    """Return the log files of version 6 that have a block of the instant. The headers of all blocks are read."""
     written = Timeline.of([Instant(requested_time=instant_time, action=Action.DELTA_COMMIT, state=State.COMPLETED)])
     rule = ScanRule(latest_instant=instant_time, timeline=written)
     logs = [log for log in log_files if log.name.instant_time <= instant_time]
@@ -318,7 +300,7 @@ def replaced_instants(header: str | None) -> frozenset[str]:
     return frozenset(filter(None, (header or "").split(",")))
 
 
-def _places(store: Store, log: LogFile, rule: ScanRule, sizes: ReadSizes) -> tuple[memoryview | None, list[BlockPlace]]:
+def _places(store: Store, log: LogFile, rule: ScanRule) -> tuple[memoryview | None, list[BlockPlace]]:
     """Return the content of a log file if it is small, and the places of its blocks."""
     listed_bytes = log.size_bytes
     if not listed_bytes:
@@ -327,8 +309,8 @@ def _places(store: Store, log: LogFile, rule: ScanRule, sizes: ReadSizes) -> tup
             raise missing_file(store, log.path)
         listed_bytes = info.size_bytes
     data: memoryview | None = None
-    if listed_bytes > sizes.whole_bytes:
-        source: ByteSource = (stored := _StoredFile(store, log.path, listed_bytes, sizes.window_bytes))
+    if listed_bytes > WHOLE_BYTES_MAX:
+        source: ByteSource = (stored := _StoredFile(store, log.path, listed_bytes))
         places = list(find_log_blocks(source, path=store.uri(log.path)))
         found_bytes = stored.found_bytes
     else:
@@ -371,9 +353,8 @@ class _StoredFile:
     Reads at the end of the file ask for one byte more than is listed, so that a longer file is noticed.
     """
 
-    def __init__(self, store: Store, path: str, size_bytes: int, window_bytes: int) -> None:
+    def __init__(self, store: Store, path: str, size_bytes: int) -> None:
         self._store = store
-        self._window_bytes = window_bytes
         self._path = path
         self._windows: list[tuple[int, memoryview]] = []
         self._is_longer = False
@@ -390,7 +371,7 @@ class _StoredFile:
         for start, window in self._windows:
             if start <= offset and offset + length <= start + len(window):
                 return window[offset - start : offset - start + length]
-        wanted = max(length, self._window_bytes)
+        wanted = max(length, WINDOW_BYTES)
         wanted = self.size + 1 - offset if offset + wanted >= self.size else wanted
         window = memoryview(self._store.read_range(self._path, offset, wanted))
         end = offset + len(window)

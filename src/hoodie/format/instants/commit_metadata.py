@@ -83,7 +83,7 @@ class CommitMetadata:
 
         None for compactions, log compactions and clusterings, which rewrite records and change none.
         """
-        if self.operation_type in _REARRANGING:
+        if self.operation_type in REARRANGING:
             return None
         stats = list(self.write_stats())
         return {
@@ -156,7 +156,8 @@ class CommitMetadata:
         return record
 
 
-_REARRANGING: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
+REARRANGING: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
+"""Operations of the table services that execute a stored plan: they change no record."""
 _T = TypeVar("_T")
 _STATS: Final = "partitionToWriteStats"
 _REPLACED: Final = "partitionToReplaceFileIds"

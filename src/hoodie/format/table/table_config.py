@@ -196,6 +196,11 @@ class TableConfig:
         return self.version.log_name_has_base_instant or first is None or first.log_name_has_base_instant
 
     @property
+    def archive_names_are_ranges(self) -> bool:
+        """Whether archived files are named by the range of their instants: those of an upgraded table may not be."""
+        return not self.may_have_slice_logs
+
+    @property
     def names_no_payload(self) -> bool:
         """Whether writes name the payload class: Hudi 0.x stores none in copy-on-write tables (§6.2)."""
         is_copied = self.table_type is TableType.COPY_ON_WRITE

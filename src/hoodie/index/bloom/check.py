@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hoodie.engine import TaskContext
 from hoodie.files.merged_slice import logged_keys
-from hoodie.files.slices import BaseFile, FileSlice
+from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedHits, StageReader, write_hits
 from hoodie.format.hashes.bloom import BloomFilter
 from hoodie.index.bloom.comparisons import BLOCK_ROWS, HASHES, ORDINAL, Comparisons
@@ -127,8 +127,11 @@ class _Gate:
         """
         file_slice = task.slices[number]
         base = file_slice.base_file
-        bloom = None if base is None or task.filters is None else _kept_filter(store, base, task.filters)
-        stored = KeyRange()
+        stored, bloom = KeyRange(), None
+        if base is not None and task.filters is not None:
+            place = (base.partition_path, base.name)
+            row = task.filters.rows_at(store, [place]).get(place)
+            bloom = None if row is None else row.filter(path=store.uri(base.path))
         if base is not None and bloom is None:
             footer = task.footers.get(number) or read_stored_keys(store, base)
             stored, bloom = footer.range, footer.filter(path=store.uri(base.path))
@@ -157,10 +160,3 @@ class _Gate:
 
     def _or_logged(self, found: npt.NDArray[np.bool_], keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         return found if self.logged is None else found | np.asarray(pc.is_in(keys, value_set=self.logged))
-
-
-def _kept_filter(store: Store, base: BaseFile, filters: FilterReader) -> BloomFilter | None:
-    """Return the filter of a base file in the metadata table; None if it has no row for the file."""
-    place = (base.partition_path, base.name)
-    row = filters.rows_at(store, [place]).get(place)
-    return None if row is None else row.filter(path=store.uri(base.path))

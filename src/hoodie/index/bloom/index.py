@@ -14,7 +14,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.index.api import Index, Tagged, TagRequest
 from hoodie.index.bloom.check import CheckTask, check_keys
 from hoodie.index.bloom.comparisons import Comparisons, KeySequence, sort_keys, sort_tasks, stage_ranges, tasks_of
-from hoodie.index.bloom.ranges import SliceRanges, slice_ranges
+from hoodie.index.bloom.ranges import StoredKeys, slice_ranges
 from hoodie.index.key_search import KeyRange, KeySearch
 from hoodie.index.kind import IndexKind
 from hoodie.index.living import living_hits
@@ -71,10 +71,10 @@ class BloomIndex(Index):
             update_partition_path=self.update_partition_path,
             prunes=False,
         )
-        known = SliceRanges([KeyRange()] * len(slices))
+        ranges, footers = [KeyRange()] * len(slices), dict[int, StoredKeys]()
         if self.prunes:
-            known = slice_ranges(self.view, slices, request.engine_for)
-        sequences = self._sorted(request, search, self._by_partition(slices, known.ranges))
+            ranges, footers = slice_ranges(self.view, slices, request.engine_for)
+        sequences = self._sorted(request, search, self._by_partition(slices, ranges))
         found = Comparisons.of(sequences)
         engine = request.engine_for(int(found.costs.sum()) + len(np.unique(found.file)) * _FILTER_BYTES)
         parts = tasks_of(found, bound=self.comparisons_max, parallelism=engine.parallelism)
@@ -89,9 +89,7 @@ class BloomIndex(Index):
                 },
                 comparisons=part,
                 filters=filters,
-                footers={
-                    int(file): known.footers[int(file)] for file in np.unique(part.file) if int(file) in known.footers
-                },
+                footers={int(file): footers[int(file)] for file in np.unique(part.file) if int(file) in footers},
                 output=f"{request.stage_folder}/hits-{number}",
             )
             for number, part in enumerate(parts)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CorruptFileError, MetadataTableMissingError
@@ -31,22 +32,18 @@ _LOOKED_UP_MAX = 4096
 """Rows of statistics that are looked up one by one; for more files, all rows of the key column are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadFooter:
-    """Callable for `Engine.run`: the key range of one base file, and its filter if that is kept."""
-
-    store: StoreSpec
-    keeps_filter: bool
-
-    def __call__(self, file: BaseFile, _context: TaskContext) -> StoredKeys:
-        found = read_stored_keys(open_store(self.store), file)
-        return found if self.keeps_filter else replace(found, text=None)
+def _read_footer(file: BaseFile, _context: TaskContext, *, store: StoreSpec, keeps_filter: bool) -> StoredKeys:
+    found = read_stored_keys(open_store(store), file)
+    return found if keeps_filter else replace(found, text=None)
 
 
 def read_stored_keys(store: Store, file: BaseFile) -> StoredKeys:
     """Read range and filter of the keys from the footer of a base file. Raises: CorruptFileError, MissingFileError."""
     with open_base_file(store, file) as (parquet, _):
-        return StoredKeys.of_footer(parquet.metadata.metadata)
+        footer = parquet.metadata.metadata or {}
+    kind = footer.get(TYPE_FOOTER_KEY.encode())
+    text, type_code = footer.get(FOOTER_KEY.encode()), None if kind is None else kind.decode()
+    return StoredKeys(KeyRange.of_footer(footer), text, type_code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +54,27 @@ class StoredKeys:
     text: bytes | None = None
     type_code: str | None = None
 
-    @classmethod
-    def of_footer(cls, footer: Mapping[bytes, bytes] | None) -> StoredKeys:
-        """Return what a footer stores; without a filter every key may be in the file."""
-        found = footer or {}
-        kind = found.get(TYPE_FOOTER_KEY.encode())
-        return cls(KeyRange.of_footer(found), found.get(FOOTER_KEY.encode()), None if kind is None else kind.decode())
-
     def filter(self, *, path: str) -> BloomFilter | None:
-        """Return the filter. Raises: CorruptFileError."""
+        """Return the filter; without one every key may be in the file. Raises: CorruptFileError."""
         return None if self.text is None else BloomFilter.parse(self.text, self.type_code, path=path)
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRanges:
-    """The key range of each slice, and the footers that were read for them and are kept, by number of the slice."""
+def slice_ranges(
+    view: TableView, slices: Sequence[FileSlice], engine_for: EngineFor
+) -> tuple[list[KeyRange], dict[int, StoredKeys]]:
+    """Return the key range of each slice, unknown if the keys of one of its files are not known; and kept footers.
 
-    ranges: list[KeyRange]
-    footers: Mapping[int, StoredKeys] = field(default_factory=dict)
-
-
-def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: EngineFor) -> SliceRanges:
-    """Return the key range of each slice; unknown if the keys of one of its files are not known.
-
-    One read of the statistics, or one of each footer whose file has none. The footer of a log file has no range.
-    The footers of a few files are kept, so that they are not read again for their filters: at most 40 of up to 1 MiB.
+    One read of the statistics, or one of each footer whose file has none. The footer of a log file has no range. The
+    footers of a few files are returned, by number of the slice, so that they are not read again for their filters: at
+    most 40 of up to 1 MiB.
 
     Raises: CorruptFileError, MissingFileError.
     """
     stats = _statistics(view, slices)
     by_place = {
-        (file.partition_path, file.path): _range_of(stats.get(_stats_key(file.partition_path, file.path)))
-        for file_slice in slices
-        for file in (file_slice.base_file, *file_slice.log_files)
-        if file is not None
+        (found.partition_path, path): _range_of(stats.get(_stats_key(found.partition_path, path)))
+        for found in slices
+        for path in found.paths
     }
     unread = [
         (number, found.base_file)
@@ -103,13 +87,14 @@ def slice_ranges(view: TableView, slices: Sequence[FileSlice], engine_for: Engin
     if unread:
         engine = engine_for(sum(min(file.size_bytes, FOOTER_BYTES) for _, file in unread))
         keeps = len(unread) <= _KEPT_FOOTERS
-        read = engine.run(_ReadFooter(view.store.spec, keeps), [file for _, file in unread])
+        read_footer = partial(_read_footer, store=view.store.spec, keeps_filter=keeps)
+        read = engine.run(read_footer, [file for _, file in unread])
         for (number, file), found in zip(unread, read, strict=True):
             by_place[file.partition_path, file.path] = found.range
             if keeps and len(found.text or b"") <= _KEPT_BYTES:
                 footers[number] = found
     ranges = [_joined([by_place[found.partition_path, path] for path in found.paths]) for found in slices]
-    return SliceRanges(ranges, footers)
+    return ranges, footers
 
 
 def _statistics(view: TableView, slices: Sequence[FileSlice]) -> dict[str, StatsRow]:

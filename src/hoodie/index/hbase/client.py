@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Final
 from uuid import uuid4
 
@@ -70,13 +70,8 @@ class HBaseSettings:
             qps_max=indexes.HBASE_QPS_MAX.get(*both),
         )
 
-    @property
-    def address(self) -> str:
-        """`host:port` of the Thrift server."""
-        return f"{self.host}:{self.port}"
 
-
-def new_identity(properties: Mapping[str, str]) -> dict[str, str]:
+def new_identity(properties: Mapping[str, str], _record_key: Sequence[str] = ()) -> dict[str, str]:
     """Return the identity that a new table or a build stores. Raises: InvalidConfigError without an HBase table."""
     _checked_table(indexes.HBASE_TABLE.get(properties))
     return {indexes.HBASE_IDENTITY.key: uuid4().hex}
@@ -140,9 +135,7 @@ class HBaseClient:
     def __enter__(self) -> HBaseClient:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def get(self, keys: Sequence[bytes]) -> Iterator[Row]:
@@ -277,10 +270,11 @@ class HBaseClient:
             client.close()
 
     def _unavailable(self, what: str, error: BaseException) -> IndexUnavailableError:
+        settings = self._settings
         reason = str(getattr(error, "message", None) or error).strip().split("\n")[0][:300]
         return IndexUnavailableError(
-            f"HBase's Thrift 2 server at {self._settings.address} {what} ({type(error).__name__}: {reason}), so the "
-            f"HBase index {self._settings.table!r} cannot be used; nothing was committed. Check that the server runs "
+            f"HBase's Thrift 2 server at {settings.host}:{settings.port} {what} ({type(error).__name__}: {reason}), so "
+            f"the HBase index {settings.table!r} cannot be used; nothing was committed. Check that the server runs "
             f"(hbase thrift2 start), and {indexes.HBASE_THRIFT_HOST.key}, {indexes.HBASE_THRIFT_PORT.key} and "
             f"{indexes.HBASE_TIMEOUT_MS.key}; then write again"
         )

@@ -6,31 +6,29 @@ they do not count, and after a rollback they never will. Nothing in HBase is del
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Final
-
-import pyarrow as pa
 
 from hoodie.config import indexes
 from hoodie.engine import EngineFor, TaskContext
 from hoodie.errors import CommitConflictError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
-from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
-from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
+from hoodie.format.instants.commit_metadata import CommitMetadata
+from hoodie.index.api import Index, IndexUpdate, Tagged, TagRequest
 from hoodie.index.hbase.client import Cells, HBaseClient, HBaseSettings, new_identity
 from hoodie.index.hbase.readiness import RECORDED_KEY, check_ready, check_recorded
-from hoodie.index.hbase.tag import Fetched, KeyTask, ResolveTask, fetch, resolve
+from hoodie.index.hbase.tag import KeyTask, fetch, resolve
 from hoodie.index.hbase.versions import (
+    VOID,
     Version,
     committed_instants,
     deleted_cells,
     location_cells,
     row_keys,
     versions_of,
-    void_cells,
 )
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.differences import FileGroupChange, stage_changes
@@ -45,26 +43,28 @@ from hoodie.index.record.entries import (
     one_entry_per_key,
     read_entries,
 )
-from hoodie.index.record.moves import drop_older_moves
+from hoodie.index.record.moves import tagged_by_entries
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec, open_store
 from hoodie.timeline import Instant, ms_of_instant_time
-from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 ENTRY_GROUPS = KeyGroups(16)
 """Staged keys and entries are divided in these groups; one task has one or more of them."""
 
 
-@dataclass(slots=False)
-class HBaseUpdate:
-    """The update of one write; see `IndexUpdate`. `view`: the table when the write began."""
+@dataclass
+class HBaseUpdate(IndexUpdate):
+    """The update of one write. `view`: the table when the write began.
+
+    Locations of a write that does not complete do not count, nor do those in a file group that does not exist any more:
+    nothing is discarded, and no deletes are staged.
+    """
 
     view: TableView
     instant_time: str
     engine_for: EngineFor
     settings: HBaseSettings
-    stats: Sequence[WriteStat] = ()
     _entries: list[StagedEntries] = field(default_factory=list, init=False)
 
     @classmethod
@@ -79,19 +79,10 @@ class HBaseUpdate:
         """The mark of a commit that recorded its keys in this index."""
         return {RECORDED_KEY: self.settings.identity}
 
-    @property
-    def stages_deletes(self) -> bool:
-        """False: an entry of a file group that does not exist any more does not count."""
-        return False
-
     def entry_stage(self, folder: str) -> EntryStage:
         """Return where the writing tasks stage entries. Raises: as `readiness.check_ready`, at the first call."""
         self._ready  # noqa: B018 - checks the index before data files are written
         return EntryStage(folder, ENTRY_GROUPS)
-
-    def stage_deletes(self, slices: Iterable[FileSlice], folder: str) -> tuple[StagedEntries, ...]:
-        """Return nothing; see `stages_deletes`."""
-        return ()
 
     def note_locations(self, entries: Sequence[StagedEntries]) -> WrittenEntries:
         """Put the staged locations. Memory of a task: the entries of its group, and the objects of one request.
@@ -141,13 +132,6 @@ class HBaseUpdate:
         if other.requested_time > self.instant_time:
             return self.shares_keys_with(now, other)
         return any(found.deletes for found in self._entries) and other.requested_time in self._times_of_keys[1]
-
-    def was_replaced_or_dropped(self, now: TableView) -> bool:
-        """Always False: HBase errors already name the cause."""
-        return False
-
-    def discard(self) -> None:
-        """Do nothing: the locations of a write that does not complete do not count."""
 
     @cached_property
     def _ready(self) -> bool:
@@ -199,7 +183,7 @@ def put_entries(
     """
     tasks, locations = _tasks(entries)
     engine = engine_for(sum(entry.rows for entry in entries) * ENTRY_BYTES)
-    cells = tuple(void_cells() if is_void else location_cells(instant_time, *place) for place in locations)
+    cells = tuple(VOID if is_void else location_cells(instant_time, *place) for place in locations)
     put = PutEntries(store, settings, instant_time, moment_ms, cells, len(tasks))
     return sum(engine.run(put, tasks))
 
@@ -221,12 +205,9 @@ class PutEntries:
         keys, codes, duplicates = one_entry_per_key(keys, codes)
         gone = deleted_cells(self.instant_time)
         with HBaseClient(self.settings, rows_per_second(self.settings, self.tasks)) as client:
-            client.put(self._rows(keys, codes.tolist(), gone), self.moment_ms)
+            entries = zip(row_keys(keys), codes.tolist(), strict=True)
+            client.put(((key, gone if code == DELETED else self.cells[code]) for key, code in entries), self.moment_ms)
         return duplicates
-
-    def _rows(self, keys: pa.StringArray, codes: list[int], gone: Cells) -> Iterator[tuple[bytes, Cells]]:
-        for key, code in zip(row_keys(keys), codes, strict=True):
-            yield key, gone if code == DELETED else self.cells[code]
 
 
 def rows_per_second(settings: HBaseSettings, tasks: int) -> float:
@@ -291,10 +272,7 @@ class HBaseIndex(Index):
     indexes_logs = True
 
     def key_stage(self, merger: RecordMerger) -> KeyStage:
-        """Return how to stage keys. An index that cannot be used is found before the caller's data is read.
-
-        Raises: as `readiness.check_ready`.
-        """
+        """Return how to stage keys. An index that cannot be used is found before the caller's data is read."""
         check_ready(self.view, self.settings)
         return KeyStage(ENTRY_GROUPS, merger.batch_ordering)
 
@@ -304,24 +282,10 @@ class HBaseIndex(Index):
         engine = request.engine_for(sum(keys.rows for keys in request.keys) * ENTRY_BYTES)
         tasks = list(self._tasks(request, engine.parallelism))
         fetched = engine.run(fetch, tasks)
-        resolving = self._committed(fetched)
-        parts = engine.run(resolve, resolving)
-        found = [hit for part in parts for hit in part.hits]
-        partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
-        slices = tuple(list_slices(self.view, partitions))
-        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
-        # A write that removes whole file groups leaves their entries: such a key is not found.
-        hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
-        if self.update_partition_path and request.merger.ordering_columns:
-            hits = drop_older_moves(self.view, request, hits, slices)
-        cost = sum((part.cost for part in parts), LookUpCost())
-        return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
-
-    def _committed(self, fetched: Sequence[Fetched]) -> list[ResolveTask]:
-        """Return the tasks that choose versions, with the instants of these versions that are committed."""
         times = frozenset[str]().union(*(part.instant_times for part in fetched))
         committed = committed_instants(self.view, times, self.settings.identity) if times else set()
-        return [ResolveTask(part, part.instant_times & committed) for part in fetched]
+        parts = engine.run(resolve, [(part, part.instant_times & committed) for part in fetched])
+        return tagged_by_entries(self.view, request, parts, may_move=self.update_partition_path)
 
     def _tasks(self, request: TagRequest, parallelism: int) -> Iterator[KeyTask]:
         by_group: dict[int, list[StagedKeys]] = {}
@@ -344,17 +308,15 @@ class HBaseIndex(Index):
             )
 
 
-def _make(view: TableView, properties: Mapping[str, str]) -> HBaseIndex:
-    return HBaseIndex(view, HBaseSettings.of(view.config.raw, properties), HBASE.moves_records(properties))
-
-
-HBASE: Final = IndexKind(
+HBASE: Final[IndexKind] = IndexKind(
     name="hbase",
     types=("HBASE",),
-    make=_make,
+    make=lambda view, properties: HBaseIndex(
+        view, HBaseSettings.of(view.config.raw, properties), HBASE.moves_records(properties)
+    ),
     is_global=True,
     moves_option=indexes.HBASE_UPDATE_PARTITION_PATH,
     stores_moves=True,
-    new_properties=new_identity,
+    own_properties=new_identity,
     update=HBaseUpdate.begin,
 )

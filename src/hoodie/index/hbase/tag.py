@@ -60,14 +60,6 @@ class Fetched:
     instant_times: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ResolveTask:
-    """Fetched versions, and those of their instants that are committed."""
-
-    fetched: Fetched
-    committed: frozenset[str]
-
-
 def fetch(task: KeyTask, context: TaskContext) -> Fetched:
     """Read the versions of the keys from HBase. Memory: the keys, and one batch of answers.
 
@@ -94,12 +86,16 @@ def fetch(task: KeyTask, context: TaskContext) -> Fetched:
     return Fetched(task, path, len(distinct), frozenset(times))
 
 
-def resolve(todo: ResolveTask, context: TaskContext) -> TaggedGroup:
-    """Choose the newest committed version of each key, and determine the route of each row. Memory: as `fetch`."""
-    task = todo.fetched.task
+def resolve(todo: tuple[Fetched, frozenset[str]], context: TaskContext) -> TaggedGroup:
+    """Choose the newest committed version of each key, and determine the route of each row. Memory: as `fetch`.
+
+    `todo`: fetched versions, and those of their instants that are committed.
+    """
+    fetched, committed = todo
+    task = fetched.task
     store = open_store(task.store)
     distinct, key_of_row = _distinct(store, task)
-    groups, codes = _newest(store, todo, len(distinct))
+    groups, codes = _newest(store, fetched.path, committed, len(distinct))
     rows = read_keys(store, task.keys)
     row_codes = codes[key_of_row]
     routes = routes_of(task.merger, rows, groups, row_codes, moves_records=task.moves_records)
@@ -115,11 +111,11 @@ def _distinct(store: Store, task: KeyTask) -> tuple[pa.StringArray, npt.NDArray[
     return encoded.dictionary, np.asarray(encoded.indices)
 
 
-def _newest(store: Store, todo: ResolveTask, keys: int) -> tuple[list[FileGroup], Codes]:
+def _newest(store: Store, path: str, instants: frozenset[str], keys: int) -> tuple[list[FileGroup], Codes]:
     """Return file groups, and for each key its position in them; -1 for a key that is unknown or deleted."""
-    with staged_input(store, todo.fetched.path) as source:
+    with staged_input(store, path) as source:
         versions = pa.ipc.open_file(source).read_all()
-    committed = versions.filter(pc.is_in(versions["instant_time"], value_set=pa.array(todo.committed, pa.string())))
+    committed = versions.filter(pc.is_in(versions["instant_time"], value_set=pa.array(instants, pa.string())))
     # The versions of a key are together, the newest first.
     _, first = np.unique(np.asarray(committed["key"].combine_chunks()), return_index=True)
     newest = committed.take(pa.array(first))

@@ -32,7 +32,8 @@ IDENTITY: Final = b"id"
 OWNER: Final = b"table"
 
 _BUILT: Final = "0000"
-_VOID: Final[Cells] = ((COMMIT_TS, NEVER), (FILE_NAME, b""), (PARTITION_PATH, b""), (DELETED_TS, b""))
+VOID: Final[Cells] = ((COMMIT_TS, NEVER), (FILE_NAME, b""), (PARTITION_PATH, b""), (DELETED_TS, b""))
+"""The cells that replace a version that an earlier attempt at the same instant stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,7 @@ def location_cells(instant_time: str, partition_path: str, file_id: str) -> Cell
 
 def deleted_cells(instant_time: str) -> Cells:
     """Return the cells of a version that records a delete of the key."""
-    return (*_VOID[:3], (DELETED_TS, instant_time.encode()))
-
-
-def void_cells() -> Cells:
-    """Return the cells that replace a version that an earlier attempt at the same instant stored."""
-    return _VOID
+    return (*VOID[:3], (DELETED_TS, instant_time.encode()))
 
 
 def versions_of(row: Row) -> list[Version]:

@@ -143,22 +143,17 @@ class IndexedWrite:
         # In version 6 log files count in the order in which they are named: at the commit.
         is_last = self.now.config.version.log_name_has_base_instant or other.requested_time < self.instant_time
         if is_last:
-            return self._hides(other)
+            deletes = any(stat.num_deletes for stat in self.stats)
+            return deletes and any(
+                own.num_deletes and self._meets(own, theirs, other.requested_time, only_hidden=True)
+                for own, theirs in self._pairs(other)
+            )
         pairs = self._pairs(other)
         starts = self._slice_starts() if pairs else {}
         completed = other.completion_time or other.requested_time
         return any(
             starts.get(own.file_id, "") <= completed and self._meets(own, theirs, other.requested_time)
             for own, theirs in pairs
-        )
-
-    def _hides(self, other: Instant) -> bool:
-        """Return whether a deletion of this write meets a location of `other`, whose entries count before."""
-        if not any(stat.num_deletes for stat in self.stats):
-            return False
-        return any(
-            own.num_deletes and self._meets(own, theirs, other.requested_time, only_hidden=True)
-            for own, theirs in self._pairs(other)
         )
 
     def _pairs(self, other: Instant) -> list[tuple[WriteStat, WriteStat | None]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,31 +85,25 @@ def stage_changes(
     engine = engine_for(total_bytes)
     limit = max(total_bytes // (engine.parallelism * _TASKS_PER_SLOT), _TASK_BYTES_MIN)
     keys_only = replace(read, columns=(RECORD_KEY,), with_keys=True)
-    tasks = [_Task(store, stage, chunk, keys_only) for chunk in chunks(changes, limit)]
-    return [staged for staged in engine.run(_stage, tasks) if staged is not None]
+    stage_some = partial(_stage, spec=store, stage=stage, read=keys_only)
+    return [staged for staged in engine.run(stage_some, list(chunks(changes, limit))) if staged is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    store: StoreSpec
-    stage: EntryStage
-    changes: tuple[FileGroupChange, ...]
-    read: SliceRead
-
-
-def _stage(task: _Task, context: TaskContext) -> StagedEntries | None:
-    store = open_store(task.store)
-    entries = EntryWriter(store, task.stage, context)
-    for change in task.changes:
+def _stage(
+    changes: tuple[FileGroupChange, ...], context: TaskContext, *, spec: StoreSpec, stage: EntryStage, read: SliceRead
+) -> StagedEntries | None:
+    store = open_store(spec)
+    entries = EntryWriter(store, stage, context)
+    for change in changes:
         if change.old is not None and change.new is not None:
-            before, after = _all_keys(store, change.old, task.read), _all_keys(store, change.new, task.read)
+            before, after = _all_keys(store, change.old, read), _all_keys(store, change.new, read)
             entries.put(_without(after, before), change.partition_path, change.file_id)
             entries.delete(_without(before, after), change.partition_path)
         elif change.new is not None:
-            for keys in _keys(store, change.new, task.read):
+            for keys in _keys(store, change.new, read):
                 entries.put(keys, change.partition_path, change.file_id)
         elif change.old is not None:
-            for keys in _keys(store, change.old, task.read):
+            for keys in _keys(store, change.old, read):
                 entries.delete(keys, change.partition_path)
     return entries.close()
 

@@ -115,10 +115,7 @@ def list_index_files(store: Store) -> dict[str, FileInfo]:
 
 def _index_file_group(number: int, file_slice: FileSlice, infos: Mapping[str, FileInfo]) -> IndexFileGroup:
     """Return the index file group of a slice. `infos` has the files of the slice, by path."""
-    paths = [log.path for log in file_slice.log_files]
-    if file_slice.base_file is not None:
-        paths.insert(0, file_slice.base_file.path)
-    return IndexFileGroup(number, file_slice, tuple(infos[path] for path in paths))
+    return IndexFileGroup(number, file_slice, tuple(infos[path] for path in file_slice.paths))
 
 
 def read_file_group(store: Store, file_group: IndexFileGroup) -> SliceContent:

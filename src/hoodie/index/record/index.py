@@ -18,7 +18,7 @@ from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged_keys import KeyGroups, KeyStage, StagedKeys
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteStat
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.api import Index, LookUpCost, Tagged, TagRequest
+from hoodie.index.api import Index, IndexUpdate, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.catch_up import (
     IndexedWrite,
@@ -39,7 +39,7 @@ from hoodie.index.record.entries import (
 )
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.look_up import LookUp
-from hoodie.index.record.moves import drop_older_moves
+from hoodie.index.record.moves import tagged_by_entries
 from hoodie.index.record.state import (
     GLOBAL_TYPE,
     has_partitioned_index,
@@ -54,13 +54,12 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.table import MetadataTable
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.timeline import Instant, ms_of_instant_time
-from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
 @dataclass
-class RecordIndexUpdate:
-    """The update of one write; see `IndexUpdate`. If the table has no record index, all methods do nothing.
+class RecordIndexUpdate(IndexUpdate):
+    """The update of one write. If the table has no record index, all methods do nothing.
 
     `view`: the table when the write began. `engine_for` returns the engine for the work.
     """
@@ -90,11 +89,6 @@ class RecordIndexUpdate:
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
         """The index file groups of each data partition when the write began; None if the index is not partitioned."""
         return self.view.fact(partitioned_index_if_there)
-
-    @property
-    def commit_entries(self) -> Mapping[str, str]:
-        """Nothing: the delta commit of the metadata table names the log files."""
-        return {}
 
     @property
     def stages_deletes(self) -> bool:
@@ -150,9 +144,6 @@ class RecordIndexUpdate:
             return ()
         changes = [FileGroupChange(found.partition_path, found.file_id, found, None) for found in slices]
         return tuple(stage_changes(self.engine_for, self.view.store.spec, changes, stage, self.view.slice_read()))
-
-    def retract(self, slices: Sequence[FileSlice], folder: str) -> None:
-        """Do nothing: the log files of an earlier attempt are deleted with it."""
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
         """Write the entries again if the index was exchanged since the write began; see `IndexUpdate`.
@@ -244,23 +235,14 @@ class RecordIndex(Index):
         """
         state = self.view.fact(record_index_if_there)
         if state is None:
-            raise CommitConflictError(
-                f"the record index of {self.view.store.uri('')} was removed while this write ran; nothing was "
-                "committed, try again"
-            )
+            raise removed(self.view)
         tasks = list(self._tasks(request, state))
-        sizes = [task.size_bytes + sum(keys.rows for keys in task.keys) * ENTRY_BYTES for task in tasks]
+        sizes = [
+            sum(found.size_bytes for found in task.file_groups) + sum(keys.rows for keys in task.keys) * ENTRY_BYTES
+            for task in tasks
+        ]
         parts = request.engine_for(sum(sizes)).run(tag_file_groups, tasks, sizes)
-        found = [hit for part in parts for hit in part.hits]
-        partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
-        slices = tuple(list_slices(self.view, partitions))
-        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
-        # An entry may contain a file group that does not exist, as after a failed clustering: its key is not found.
-        hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
-        cost = sum((part.cost for part in parts), LookUpCost())
-        if self.update_partition_path and request.merger.ordering_columns:
-            hits = drop_older_moves(self.view, request, hits, slices)
-        return Tagged(hits=tuple(hits), slices=slices, look_up=cost)
+        return tagged_by_entries(self.view, request, parts, may_move=self.update_partition_path)
 
     def _tasks(self, request: TagRequest, state: RecordIndexState) -> Iterator[TagTask]:
         """Yield one task for each group that has keys. If there are few keys, one task has several groups."""
@@ -292,6 +274,13 @@ class RecordIndex(Index):
                 look_up=self.look_up,
                 output=f"{request.stage_folder}/tagged-{number}",
             )
+
+
+def removed(view: TableView) -> CommitConflictError:
+    """Return the error of a write whose record index is gone."""
+    return CommitConflictError(
+        f"the record index of {view.store.uri('')} was removed while this write ran; nothing was committed, try again"
+    )
 
 
 def _exists_in(view: TableView) -> bool:

@@ -118,10 +118,10 @@ def look_up(
     numbers = state.numbers_of(distinct)
     rows = [(numbers == file_group.number).nonzero()[0] for file_group in state.file_groups]
     asked = [(file_group, mine) for file_group, mine in zip(state.file_groups, rows, strict=True) if len(mine)]
-    tasks = [_Task(store.spec, file_group, distinct.take(pa.array(mine)), way) for file_group, mine in asked]
+    tasks = [(file_group, distinct.take(pa.array(mine))) for file_group, mine in asked]
     # Threads of this process share `store`; workers of other engines open a store.
-    function = partial(_look_up_file_group, store=store) if isinstance(engine, LocalEngine) else _look_up_file_group
-    results = engine.run(function, tasks)
+    shared = store if isinstance(engine, LocalEngine) else store.spec
+    results = engine.run(partial(_look_up_file_group, store=shared, way=way), tasks)
     codes = np.full(len(distinct), -1, np.int64)
     locations: list[RecordLocation] = []
     for (_, mine), (column, _) in zip(asked, results, strict=True):
@@ -131,27 +131,19 @@ def look_up(
     return FoundLocations(tuple(locations), codes[np.asarray(encoded.indices)], cost)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """The look-up of distinct keys in one index file group. Picklable."""
-
-    store: StoreSpec
-    file_group: IndexFileGroup
-    keys: pa.StringArray
-    way: LookUp | None
-
-
 def _look_up_file_group(
-    task: _Task, context: TaskContext, *, store: Store | None = None
+    task: tuple[IndexFileGroup, pa.StringArray], context: TaskContext, *, store: Store | StoreSpec, way: LookUp | None
 ) -> tuple[LocationColumn, LookUpCost]:
-    content = read_file_group(store or open_store(task.store), task.file_group)
-    way = task.way or way_of(len(task.keys), content)
-    column = find(content, task.keys, look_up=way)
+    """Look up distinct keys in one index file group."""
+    file_group, keys = task
+    content = read_file_group(open_store(store) if isinstance(store, StoreSpec) else store, file_group)
+    way = way or way_of(len(keys), content)
+    column = find(content, keys, look_up=way)
     cost = LookUpCost(
-        keys=len(task.keys),
+        keys=len(keys),
         found=int((column.codes >= 0).sum()),
         buckets_sought=int(way is LookUp.SEEK),
         buckets_scanned=int(way is LookUp.SCAN),
-        bytes_read=task.file_group.size_bytes,
+        bytes_read=file_group.size_bytes,
     )
     return column, cost

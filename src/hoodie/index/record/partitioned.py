@@ -11,15 +11,16 @@ import pyarrow as pa
 
 from hoodie.config import indexes
 from hoodie.engine import TaskContext
-from hoodie.errors import CommitConflictError, MetadataPartitionMissingError
+from hoodie.errors import MetadataPartitionMissingError
 from hoodie.files.slices import FileSlice
 from hoodie.files.staging.staged import StagedRun, StageReader, write_hits
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
-from hoodie.index.api import Index, LookUpCost, Route, Tagged, TagRequest
+from hoodie.index.api import Index, Route, Tagged, TagRequest
 from hoodie.index.kind import IndexKind
 from hoodie.index.record.file_groups import IndexFileGroup, RecordIndexState
-from hoodie.index.record.index import look_up_of
+from hoodie.index.record.index import look_up_of, removed
 from hoodie.index.record.look_up import LookUp
+from hoodie.index.record.moves import tagged_by_entries
 from hoodie.index.record.state import PARTITIONED_TYPE, has_partitioned_index, partitioned_index
 from hoodie.index.record.tag import TaggedGroup, by_file_group, locate
 from hoodie.index.simple import SimpleIndex
@@ -27,7 +28,6 @@ from hoodie.metadata.kinds.record_index import RecordIndexKind
 from hoodie.metadata.paths import partition_folder
 from hoodie.records.change import RECORD_KEY
 from hoodie.storage import StoreSpec, open_store
-from hoodie.view.slices import list_slices
 from hoodie.view.table_view import TableView
 
 
@@ -52,19 +52,12 @@ class PartitionedRecordIndex(Index):
         """
         states = self.view.fact(partitioned_index)
         if states is None:
-            raise CommitConflictError(
-                f"the record index of {self.view.store.uri('')} was removed while this write ran; nothing was "
-                "committed, try again"
-            )
+            raise removed(self.view)
         tasks = list(self._tasks(request, states))
         engine = request.engine_for(sum(file_group.size_bytes for task in tasks for file_group in task.file_groups))
-        parts = engine.run(_tag_partition, tasks)
-        slices = tuple(list_slices(self.view, {run.partition_path for run in request.runs}))
-        self._check_none_lost(slices, states)
-        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
-        found = [hit for part in parts for hit in part.hits]
-        hits = tuple(hit for hit in found if (hit.partition_path, hit.file_id) in current)
-        return Tagged(hits=hits, slices=slices, look_up=sum((part.cost for part in parts), LookUpCost()))
+        tagged = tagged_by_entries(self.view, request, engine.run(_tag_partition, tasks), may_move=False)
+        self._check_none_lost(tagged.slices, states)
+        return tagged
 
     def _check_none_lost(self, slices: Iterable[FileSlice], states: Mapping[str, RecordIndexState]) -> None:
         """Refuse to take all keys of a data partition for new ones: a restore by the JVM can lose its file groups."""

@@ -76,7 +76,7 @@ class IndexHistory:
             found = RecordIndexState.of(kept, seen, version=version)
         except CorruptFileError as error:
             raise self._folded() from error
-        dropped = [base for path, info in infos.items() if path not in kept and (base := _base_of(info))]
+        dropped = [base for path, info in infos.items() if path not in kept and (base := BaseFileName.parse(info.name))]
         if dropped:
             self._check_whole(found, dropped, infos, timeline)
         return found
@@ -170,7 +170,7 @@ class IndexHistory:
         started = self._start_times(infos, timeline)
         kept: dict[str, FileInfo] = {}
         for path, info in infos.items():
-            base, log = _base_of(info), LogFileName.parse(info.name)
+            base, log = BaseFileName.parse(info.name), LogFileName.parse(info.name)
             if base is not None and started.get(base.instant_time, base.instant_time) > bound:
                 continue
             if log is not None and as_of is not None and log.instant_time > as_of:
@@ -221,7 +221,7 @@ class IndexHistory:
         started = self._start_times(infos, timeline)
         oldest: dict[str, str] = {}
         for info in infos.values():
-            base, log = _base_of(info), LogFileName.parse(info.name)
+            base, log = BaseFileName.parse(info.name), LogFileName.parse(info.name)
             if base is not None:
                 start = started.get(base.instant_time, base.instant_time)
                 oldest[base.file_id] = min(start, oldest.get(base.file_id, start))
@@ -236,10 +236,6 @@ class IndexHistory:
                 f"{self.folder.store.uri('')}: the entries that {first} changed in the record index cannot be read: "
                 f"the index was built, or compacted and cleaned, at {floor}; read the changes since then"
             )
-
-
-def _base_of(info: FileInfo) -> BaseFileName | None:
-    return BaseFileName.parse(info.name)
 
 
 GLOBAL_TYPE: Final = "RECORD_INDEX"

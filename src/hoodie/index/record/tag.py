@@ -16,7 +16,6 @@ from hoodie.engine import TaskContext
 from hoodie.files.staging.staged import StagedHits, write_hits
 from hoodie.files.staging.staged_keys import PLACE, ROW, StagedKeys, read_keys
 from hoodie.format.hashes.java_hash import file_group_index
-from hoodie.format.metadata_table.record_location import RecordLocation
 from hoodie.index.api import LookUpCost, Route
 from hoodie.index.record.file_groups import IndexFileGroup, read_file_group
 from hoodie.index.record.look_up import LookUp, find, way_of
@@ -44,11 +43,6 @@ class TagTask:
     moves_records: bool
     look_up: LookUp | None
     output: str
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files of all index file groups."""
-        return sum(file_group.size_bytes for file_group in self.file_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +87,9 @@ def locate(
         content = read_file_group(store, file_group)
         way = look_up or way_of(len(mine), content)
         column = find(content, distinct.take(pa.array(mine)), look_up=way)
-        places = np.array([_place(groups, location) for location in column.locations], np.int64)
+        # Locations in one file group may have different instants.
+        named = [(location.partition_path, location.file_id) for location in column.locations]
+        places = np.array([groups.setdefault(group, len(groups)) for group in named], np.int64)
         hit = column.codes >= 0
         found[mine[hit]] = places[column.codes[hit]]
         cost += LookUpCost(
@@ -103,11 +99,6 @@ def locate(
             bytes_read=file_group.size_bytes,
         )
     return list(groups), found[key_of_row], cost
-
-
-def _place(groups: dict[FileGroup, int], location: RecordLocation) -> int:
-    """Return the number of a location's file group; locations in one file group may have different instants."""
-    return groups.setdefault((location.partition_path, location.file_id), len(groups))
 
 
 def routes_of(

@@ -22,7 +22,6 @@ from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD
 from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
 from hoodie.ingest.transforms.transform import each_batch
-from hoodie.read.batches import read_batches
 from hoodie.read.cdc import read_cdc
 from hoodie.read.cdc_plan import UNCHANGING, CdcPlan, plan_cdc
 from hoodie.read.changes import (
@@ -33,6 +32,7 @@ from hoodie.read.changes import (
     completed_between,
     plan_batch,
 )
+from hoodie.read.local import read_batches
 from hoodie.read.times import OrderTime, completion_of
 from hoodie.records.change import IS_DELETED
 from hoodie.records.sql.quoting import quoted

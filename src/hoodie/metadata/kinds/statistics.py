@@ -297,7 +297,7 @@ def log_file_ranges(
     """
     types = typed_columns(columns, read.schema)
     total: dict[str, ColumnRange] | None = None
-    for block in stored_blocks(store, (file, *later), read.scan_rule):
+    for block in stored_blocks(store, (file, *later), read.rule):
         if not block.block_type.holds_data or block.path != file.path:
             continue
         rows = read_data_block(block.read(store), path=store.uri(block.path))

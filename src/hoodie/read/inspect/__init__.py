@@ -5,6 +5,6 @@ A module for each subject; none lists all files of a large table at once except 
 
 from hoodie.read.inspect.files import RowCounts
 from hoodie.read.inspect.inspection import Inspection
-from hoodie.read.inspect.notes import notes_of
+from hoodie.read.report import notes_of
 
 __all__ = ["Inspection", "RowCounts", "notes_of"]

@@ -18,54 +18,33 @@ import pyarrow as pa
 from hoodie.config.secrets import masked, redacted
 from hoodie.config.writes import SMALL_FILE_BYTES
 from hoodie.errors import HoodieError
-from hoodie.format.instants.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteOperation
+from hoodie.format.instants.commit_metadata import REARRANGING, SCHEMA_KEY, CommitMetadata, WriteOperation
 from hoodie.format.instants.ingest_checkpoint import KEYS as INGEST_KEYS
 from hoodie.format.instants.ingest_checkpoint import has_names, places_of
 from hoodie.format.instants.sink_checkpoint import CHECKPOINT_KEY, QUERY_KEY, batches_of
 from hoodie.format.schema.column_ids import LATEST_SCHEMA
 from hoodie.format.schema.table_schema import avro_to_arrow, without_meta_fields
 from hoodie.read.history import completed_at, history_row
-from hoodie.read.inspect.notes import with_notes
+from hoodie.read.report import report_schema, with_notes
 from hoodie.storage import together
 from hoodie.timeline import Instant, to_instant_time
 from hoodie.view.table_view import TableView
 
-GROWTH_SCHEMA = pa.schema(
-    [
-        pa.field("day", pa.date32(), nullable=False),
-        *(
-            pa.field(name, pa.int64(), nullable=False)
-            for name in ("commits", "inserted", "updated", "deleted", "rows", "bytes_written", "files_created")
-        ),
-        pa.field("small_files", pa.int64(), nullable=False),
-    ]
+GROWTH_SCHEMA = report_schema(
+    "day date32, commits int64, inserted int64, updated int64, deleted int64, rows int64, bytes_written int64, "
+    "files_created int64, small_files int64"
 )
-WRITERS_SCHEMA = pa.schema(
-    [
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
-        pa.field("operation", pa.string()),
-        pa.field("writer", pa.string(), nullable=False),
-        pa.field("place", pa.string()),
-        pa.field("extra", pa.map_(pa.string(), pa.string()), nullable=False),
-    ]
+WRITERS_SCHEMA = report_schema(
+    "instant string, completed_at time?, operation string?, writer string, place string?"
+).append(pa.field("extra", pa.map_(pa.string(), pa.string()), nullable=False))
+FLOWS_SCHEMA = report_schema(
+    "flow string, kind string, place string, instant string, completed_at time?, age_seconds float64?"
 )
-FLOWS_SCHEMA = pa.schema(
-    [
-        pa.field("flow", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("place", pa.string(), nullable=False),
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
-        pa.field("age_seconds", pa.float64()),
-    ]
-)
-_COLUMN = pa.struct([pa.field("name", pa.string()), pa.field("type", pa.string()), pa.field("nullable", pa.bool_())])
-_CHANGE = pa.struct([pa.field("name", pa.string()), pa.field("from", pa.string()), pa.field("to", pa.string())])
+_COLUMN = pa.struct(list(report_schema("name string?, type string?, nullable bool?")))
+_CHANGE = pa.struct(list(report_schema("name string?, from string?, to string?")))
 SCHEMAS_SCHEMA = pa.schema(
     [
-        pa.field("instant", pa.string()),
-        pa.field("completed_at", pa.timestamp("ms", "UTC")),
+        *report_schema("instant string?, completed_at time?"),
         pa.field("columns", pa.list_(_COLUMN), nullable=False),
         pa.field("added", pa.list_(pa.string()), nullable=False),
         pa.field("removed", pa.list_(pa.string()), nullable=False),
@@ -74,7 +53,6 @@ SCHEMAS_SCHEMA = pa.schema(
 )
 _ARCHIVED_MAX: Final = 20_000
 _OWN_KEYS: Final = frozenset({SCHEMA_KEY, LATEST_SCHEMA, CHECKPOINT_KEY, QUERY_KEY, *INGEST_KEYS})
-_SERVICES: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT, WriteOperation.CLUSTER})
 _APPLICATION_KEYS: Final = ("spark.app.id", "spark.app.name", "applicationId")
 _NOT_READ: Final = "the commits of the archived timeline are not read"
 _T = TypeVar("_T")
@@ -177,7 +155,7 @@ def _writer_row(commit: CommitMetadata, before: Mapping[str, str], path: str) ->
     elif batches:
         writer, place = f"stream: {', '.join(batches)}", "; ".join(f"batch {batch}" for batch in batches.values())
     else:
-        own = "table service" if commit.operation_type in _SERVICES else "unknown"
+        own = "table service" if commit.operation_type in REARRANGING else "unknown"
         writer, place = (own if application is None else f"Spark application {application}"), None
     return {
         "operation": (commit.operation_type or "").lower() or None,

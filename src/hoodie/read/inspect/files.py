@@ -16,50 +16,26 @@ from hoodie.files.slices import FileSlice, join_path
 from hoodie.format.filenames import BaseFileName, instant_of_data_file, parse_data_file
 from hoodie.read.history import completed_at
 from hoodie.read.inspect.parts import file_parts, slice_parts
-from hoodie.timeline import Timeline
+from hoodie.read.report import report_schema
 from hoodie.view.last_writes import last_writes
 from hoodie.view.listing import list_files, with_archived_between
 from hoodie.view.slices import list_slices
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
-FILES_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("instant", pa.string(), nullable=False),
-        pa.field("is_current", pa.bool_(), nullable=False),
-        pa.field("rows", pa.int64()),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-    ]
+FILES_SCHEMA = report_schema(
+    "partition_path string, file string, kind string, file_id string, instant string, is_current bool, "
+    "rows int64?, size_bytes int64"
 )
-SLICES_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("base_instant", pa.string(), nullable=False),
-        pa.field("base_file", pa.string()),
-        pa.field("base_rows", pa.int64()),
-        pa.field("base_size_bytes", pa.int64(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("log_size_bytes", pa.int64(), nullable=False),
-    ]
+SLICES_SCHEMA = report_schema(
+    "partition_path string, file_id string, base_instant string, base_file string?, base_rows int64?, "
+    "base_size_bytes int64, log_files int64, log_size_bytes int64"
 )
-PARTITIONS_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_groups", pa.int64(), nullable=False),
-        pa.field("base_rows", pa.int64()),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("latest_instant", pa.string(), nullable=False),
-    ]
+PARTITIONS_SCHEMA = report_schema(
+    "partition_path string, file_groups int64, base_rows int64?, size_bytes int64, log_files int64, "
+    "latest_instant string"
 )
-GROUP_SCHEMA = pa.schema(
-    [*FILES_SCHEMA, pa.field("operation", pa.string()), pa.field("completed_at", pa.timestamp("ms", "UTC"))]
-)
+GROUP_SCHEMA = pa.schema([*FILES_SCHEMA, *report_schema("operation string?, completed_at time?")])
 
 
 def table_files(view: TableView) -> pa.Table:
@@ -76,24 +52,31 @@ def _file_rows(view: TableView, listing: Mapping[str, Mapping[str, int]], curren
     timeline = with_archived_between(view, view.timeline, times)
     for partition_path, names in listing.items():
         for name, size_bytes in names.items():
-            row = _file_row(timeline, partition_path, name, row_counts)
-            if row is not None:
-                is_current = join_path(partition_path, name) in current
-                rows.append({**row, "size_bytes": size_bytes, "is_current": is_current})
+            parsed, path = parse_data_file(name), join_path(partition_path, name)
+            if parsed is not None and timeline.contains_or_before_start(parsed.instant_time):
+                row = {
+                    "partition_path": partition_path,
+                    "file": name,
+                    "kind": "base" if isinstance(parsed, BaseFileName) else "log",
+                    "file_id": parsed.file_id,
+                    "instant": parsed.instant_time,
+                    "is_current": path in current,
+                    "rows": row_counts.get(parsed.instant_time, path),
+                    "size_bytes": size_bytes,
+                }
+                rows.append(row)
     return rows
 
 
 def files_of_group(view: TableView, file_id: str) -> pa.Table:
-    """Return the committed files of one file group, oldest first, with the operation and completion of their instants.
-
-    The rows are empty if no file has the id. The operation is null for archived instants. Memory: a part of the files.
-
-    Raises: as `file_parts`.
-    """
+    """See `Inspection.file_group`. The operation is null for archived instants. Memory: a part of the files."""
     named: dict[str, Mapping[str, int]] = {}
     for part in file_parts(view):
         for path, names in part.items():
-            own = {name: size for name, size in names.items() if file_id in name and _is_of(name, file_id)}
+            parsed = {name: parse_data_file(name) for name in names if file_id in name}
+            own = {
+                name: names[name] for name, found in parsed.items() if found is not None and found.file_id == file_id
+            }
             named |= {path: own} if own else {}
     current = {path for slices in slice_parts(view, sorted(named)) for found in slices for path in found.paths}
     rows = _file_rows(view, named, current)
@@ -101,11 +84,6 @@ def files_of_group(view: TableView, file_id: str) -> pa.Table:
     rows = [{**row, **known[row["instant"]]} for row in rows]
     rows.sort(key=lambda row: (row["instant"], row["kind"], row["file"]))
     return pa.Table.from_pylist(rows, schema=GROUP_SCHEMA)
-
-
-def _is_of(name: str, file_id: str) -> bool:
-    parsed = parse_data_file(name)
-    return parsed is not None and parsed.file_id == file_id
 
 
 def _writer_of(view: TableView, requested_time: str) -> Mapping[str, Any]:
@@ -123,29 +101,21 @@ def _writer_of(view: TableView, requested_time: str) -> Mapping[str, Any]:
 
 
 def table_slices(view: TableView, partition: str | None, *, limit: int | None = None, offset: int = 0) -> pa.Table:
-    """Return the newest file slice of every file group, of the whole table or of one partition; `limit` from `offset`.
-
-    With a limit, the slices after it are not listed. Memory: these rows, and the slices of some partitions.
-    """
+    """See `Inspection.slices`. With a limit, the slices after it are not listed."""
     row_counts, found = RowCounts(view), slice_parts(view, None if partition is None else [partition])
     wanted = islice(chain.from_iterable(found), offset, None if limit is None else offset + limit)
     return pa.Table.from_pylist([_slice_row(one, row_counts) for one in wanted], schema=SLICES_SCHEMA)
 
 
-def checked_slices(view: TableView, partition: str | None = None) -> list[FileSlice]:
+def checked_slices(view: TableView) -> list[FileSlice]:
     """Return the newest slices. Raises: ViewOvertakenError if a clean took files of them meanwhile."""
-    slices = list_slices(view, None if partition is None else [partition])
+    slices = list_slices(view)
     check_still_there(view)
     return slices
 
 
 def table_partitions(view: TableView, *, sort: str, limit: int | None, offset: int) -> pa.Table:
-    """Return the partitions that have files, by path or by bytes, from row `offset` on.
-
-    Memory: a part of the file slices, and the rows up to `offset + limit`.
-
-    Raises: InvalidConfigError for another order; as `slice_parts`.
-    """
+    """See `Inspection.partitions`. Memory: a part of the file slices, and the rows up to `offset + limit`."""
     if sort not in ("name", "bytes"):
         raise InvalidConfigError(f"sort={sort!r}: expected 'name' or 'bytes'")
     end = None if limit is None else offset + limit
@@ -155,7 +125,7 @@ def table_partitions(view: TableView, *, sort: str, limit: int | None, offset: i
         sizes = (
             (-sum(found.size_bytes for found in slices), path)
             for part in slice_parts(view)
-            for path, slices in _by_partition(part)
+            for path, slices in by_partition(part)
         )
         ordered = sorted(sizes) if end is None else heapq.nsmallest(end, sizes)
         places = {path: place for place, (_, path) in enumerate(ordered[offset:])}
@@ -164,7 +134,8 @@ def table_partitions(view: TableView, *, sort: str, limit: int | None, offset: i
     return pa.Table.from_pylist(rows, schema=PARTITIONS_SCHEMA)
 
 
-def _by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:
+def by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:
+    """Yield partition paths with their slices, which are neighbours."""
     for path, found in groupby(slices, key=attrgetter("partition_path")):
         yield path, list(found)
 
@@ -175,7 +146,7 @@ def _partition_rows(
     """Yield the rows from number `start` to `end` (exclusive); later parts are not read."""
     row_counts, number = RowCounts(view), 0
     for part in parts if end is None or end > start else ():
-        groups = list(_by_partition(part))
+        groups = list(by_partition(part))
         chosen = groups[max(0, start - number) : None if end is None else end - number]
         times = last_writes(view, (found for _, slices in chosen for found in slices))
         yield from (_partition_row(path, slices, row_counts, times[path]) for path, slices in chosen)
@@ -198,20 +169,6 @@ class RowCounts:
             stats = self.view.commit_metadata(instant).write_stats() if known and instant is not None else ()
             self._by_instant[instant_time] = {stat.path: stat.num_writes for stat in stats}
         return self._by_instant[instant_time].get(path)
-
-
-def _file_row(timeline: Timeline, partition_path: str, name: str, row_counts: RowCounts) -> dict[str, Any] | None:
-    parsed = parse_data_file(name)
-    if parsed is None or not timeline.contains_or_before_start(parsed.instant_time):
-        return None
-    return {
-        "partition_path": partition_path,
-        "file": name,
-        "kind": "base" if isinstance(parsed, BaseFileName) else "log",
-        "file_id": parsed.file_id,
-        "instant": parsed.instant_time,
-        "rows": row_counts.get(parsed.instant_time, join_path(partition_path, name)),
-    }
 
 
 def _slice_row(found: FileSlice, row_counts: RowCounts) -> dict[str, Any]:

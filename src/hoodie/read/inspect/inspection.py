@@ -14,21 +14,13 @@ from hoodie.read.history import instant_content
 from hoodie.read.index_entries import entry_changes, first_entries
 from hoodie.read.inspect.files import checked_slices, files_of_group, table_files, table_partitions, table_slices
 from hoodie.read.inspect.waiting import Findings
+from hoodie.read.report import report_schema
 from hoodie.read.times import When
 from hoodie.timeline import Action, LockOptions
 from hoodie.timeline.locks.inspection import found_locks
 from hoodie.view.table_view import TableView
 
-LOCKS_SCHEMA = pa.schema(
-    [
-        pa.field("provider", pa.string(), nullable=False),
-        pa.field("place", pa.string(), nullable=False),
-        pa.field("is_ours", pa.bool_(), nullable=False),
-        pa.field("holder", pa.string()),
-        pa.field("written", pa.timestamp("ms", "UTC")),
-        pa.field("until", pa.timestamp("ms", "UTC")),
-    ]
-)
+LOCKS_SCHEMA = report_schema("provider string, place string, is_ours bool, holder string?, written time?, until time?")
 
 
 @check_methods
@@ -62,7 +54,7 @@ class Inspection:
     def file_group(self, file_id: str) -> pa.Table:
         """List the committed files of one file group, oldest first, with operation and completion of their instants.
 
-        Raises: as `files`.
+        The rows are empty if no file has the id.
         """
         return files_of_group(self.view, file_id)
 
@@ -123,9 +115,9 @@ class Inspection:
 
         Raises: CorruptFileError if the archive is damaged; a damaged commit has its error in the column `problem`.
         """
-        from hoodie.read.inspect.timelines import Page, timeline_page
+        from hoodie.read.inspect.timelines import timeline_page
 
-        return timeline_page(self.view, Page(limit=limit, before=before, archived=archived, metadata=metadata))
+        return timeline_page(self.view, limit, before, archived=archived, metadata=metadata)
 
     def waits(self) -> pa.Table:
         """List what waits: pending plans, dead and running writes, log files; each with the command that carries it on.

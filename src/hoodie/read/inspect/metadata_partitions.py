@@ -7,26 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.files.slices import FileSlice
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.metadata.instants import fills_a_partition, visible_instants
 from hoodie.metadata.paths import partition_folder
 from hoodie.metadata.slices import newest_slices
+from hoodie.read.report import report_schema
 from hoodie.storage import together
 from hoodie.timeline import Timeline
 from hoodie.view.table_view import TableView
 
-METADATA_SCHEMA = pa.schema(
-    [
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("file_groups", pa.int64(), nullable=False),
-        pa.field("files", pa.int64(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("newest_instant", pa.string()),
-        pa.field("newest_compaction", pa.string()),
-        pa.field("is_inflight", pa.bool_(), nullable=False),
-    ]
+METADATA_SCHEMA = report_schema(
+    "partition string, file_groups int64, files int64, log_files int64, bytes int64, newest_instant string?, "
+    "newest_compaction string?, is_inflight bool"
 )
 
 
@@ -40,23 +32,18 @@ def metadata_partitions(view: TableView) -> pa.Table:
     One listing of the metadata table's timeline, and one of each partition.
     """
     config = view.config
-    inflight = frozenset(config.metadata_partitions_inflight)
-    names = sorted({*config.metadata_partitions, *inflight})
+    names = sorted({*config.metadata_partitions, *config.metadata_partitions_inflight})
     if not names:
         return METADATA_SCHEMA.empty_table()
     folder = MetadataFolder(view.store, config)
     visible = visible_instants(folder.timeline(), view.timeline)
-    found = together(view.store, *(partial(_slices, view, visible, name) for name in names))
-    rows = [{**_row(name, slices), "is_inflight": name in inflight} for name, slices in zip(names, found, strict=True)]
+    rows = together(view.store, *(partial(_row, view, visible, name) for name in names))
     return pa.Table.from_pylist(rows, schema=METADATA_SCHEMA)
 
 
-def _slices(view: TableView, visible: Timeline, name: str) -> list[FileSlice]:
+def _row(view: TableView, visible: Timeline, name: str) -> dict[str, Any]:
     sizes = {info.name: info.size_bytes for info in view.store.list(partition_folder(name))}
-    return newest_slices(name, sizes, visible, version=view.config.version)
-
-
-def _row(name: str, slices: list[FileSlice]) -> dict[str, Any]:
+    slices = newest_slices(name, sizes, visible, version=view.config.version)
     bases = [found.base_file.instant_time for found in slices if found.base_file is not None]
     logs = [log.name.instant_time for found in slices for log in found.log_files]
     return {
@@ -67,4 +54,5 @@ def _row(name: str, slices: list[FileSlice]) -> dict[str, Any]:
         "bytes": sum(found.size_bytes for found in slices),
         "newest_instant": max([*bases, *logs], default=None),
         "newest_compaction": max((time for time in bases if not fills_a_partition(time)), default=None),
+        "is_inflight": name in view.config.metadata_partitions_inflight,
     }

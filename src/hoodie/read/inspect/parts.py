@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from hoodie.files.slices import FileSlice, Listing, latest_slices
+from hoodie.files.slices import FileSlice, Listing
 from hoodie.metadata.folder import MetadataFolder
-from hoodie.view.listing import list_files, with_archived_between
-from hoodie.view.slices import list_slices, with_archived_logs
+from hoodie.view.listing import list_files, partition_paths
+from hoodie.view.slices import list_slices, slices_of_listing
 from hoodie.view.still_there import check_still_there
 from hoodie.view.table_view import TableView
 
@@ -30,7 +30,11 @@ def slice_parts(view: TableView, partitions: Sequence[str] | None = None) -> Ite
     """
 
     def read(some: Sequence[str]) -> tuple[list[FileSlice], int]:
-        slices = list_slices(own, some) if listing is None else _slices_of(own, {path: listing[path] for path in some})
+        if listing is None:
+            slices = list_slices(own, some)
+        else:
+            # Without a metadata table no instant is known as lost.
+            slices, _ = slices_of_listing(own, {path: listing[path] for path in some})
         check_still_there(own)
         own.state.metadata_table = None
         return slices, sum([1 + len(found.log_files) for found in slices])
@@ -40,10 +44,7 @@ def slice_parts(view: TableView, partitions: Sequence[str] | None = None) -> Ite
 
 
 def file_parts(view: TableView) -> Iterator[Mapping[str, Mapping[str, int]]]:
-    """Yield the files part by part: partition path -> file name -> size in bytes. Memory as for `slice_parts`.
-
-    Raises: as `list_files`.
-    """
+    """Yield the files part by part: partition path -> file name -> size in bytes. Memory as for `slice_parts`."""
 
     def read(some: Sequence[str]) -> tuple[Mapping[str, Mapping[str, int]], int]:
         files = list_files(own, some) if listing is None else {path: listing[path] for path in some}
@@ -61,23 +62,12 @@ def _prepared(view: TableView, partitions: Sequence[str] | None) -> tuple[TableV
     the metadata table after each part, as it holds the rows of all partitions that were read.
     """
     own = replace(view, state=replace(view.state, metadata_table=None))
-    if view.lists_by_partition and any(
+    if view.config.has_metadata_table and any(
         found.is_completed for found in MetadataFolder(view.store, view.config).timeline()
     ):
-        return own, None, _partition_paths(own) if partitions is None else partitions
+        return own, None, sorted(partition_paths(own)) if partitions is None else partitions
     listing = list_files(own, partitions)
     return own, listing, sorted(listing)
-
-
-def _partition_paths(view: TableView) -> list[str]:
-    known: list[str] = []
-
-    def choose(paths: Collection[str]) -> Collection[str]:
-        known.extend(paths)
-        return ()
-
-    list_files(view, choose)
-    return sorted(known)
 
 
 def _in_parts(paths: Sequence[str], read: Callable[[Sequence[str]], tuple[_T, int]]) -> Iterator[_T]:
@@ -89,12 +79,3 @@ def _in_parts(paths: Sequence[str], read: Callable[[Sequence[str]], tuple[_T, in
         yield found
         start += len(some)
         count = max(1, min(_GROWTH_MAX * count, len(some) * _FILES_WANTED // max(files, 1)))
-
-
-def _slices_of(view: TableView, listing: Listing) -> list[FileSlice]:
-    """Return the newest slices of a listing from storage; without a metadata table no instant is known as lost."""
-    version, replaced = view.config.version, view.replaced_file_ids()
-    timeline, ignored = with_archived_logs(view, listing), set[str]()
-    slices = latest_slices(listing, timeline, replaced, version=version, ignored=ignored)
-    whole = with_archived_between(view, timeline, ignored)
-    return slices if whole is timeline else latest_slices(listing, whole, replaced, version=version)

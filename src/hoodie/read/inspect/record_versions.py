@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import HoodieError, InstantNotFoundError, ViewOvertakenError
-from hoodie.files.slices import FileSlice
-from hoodie.format.filenames import parse_data_file
+from hoodie.format.filenames import name_of, parse_data_file
 from hoodie.format.json_values import rows_of
 from hoodie.format.schema.table_schema import META_FIELDS, OPERATION_FIELD, without_meta_fields
 from hoodie.read.cdc import AFTER, BEFORE, change_batches
 from hoodie.read.cdc_plan import UNCHANGING, CdcPlan, plan_cdc
 from hoodie.read.history import completed_at
-from hoodie.read.inspect.notes import with_notes
 from hoodie.read.key_holders import is_unique_by_partition, locate
 from hoodie.read.local import read_table
 from hoodie.read.lookup import location_rows
 from hoodie.read.plan import COMMIT_TIME, check_readable, plan_keys
+from hoodie.read.report import with_notes
 from hoodie.read.times import OrderTime, view_as_of
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY
 from hoodie.timeline import Instant
@@ -138,16 +138,13 @@ def record_versions(view: TableView, key: str, versions: int) -> dict[str, Any]:
     """
     search = _Search(view, key)
     row = search.row_at(None)
-    states, notes = list[dict[str, Any]](), list[str]()
-    for state in _states(search, row, notes):
-        states.append(state)
-        if len(states) >= versions:
-            break
+    notes: list[str] = []
+    states = list(islice(_states(search, row, notes), max(versions, 0)))
     return {
         "key": key,
         "row": _plain(row),
         "location": None if row is None else _location(view, key, row),
-        "versions": states[:versions],
+        "versions": states,
         "notes": [*search.notes_of_others(), *notes],
     }
 
@@ -262,10 +259,6 @@ def _location(view: TableView, key: str, row: Mapping[str, Any]) -> dict[str, An
         indexed = location_rows(keys, found, view.layout.zone).drop_columns([RECORD_KEY]).to_pylist()[0]
         place = indexed if indexed["file_id"] is not None else place
     slices = list_slices(view, [place["partition_path"]])
-    file = next((_newest_file(one) for one in slices if one.file_id == place["file_id"]), None)
+    file = next((name_of(one.paths[-1]) for one in slices if one.file_id == place["file_id"]), None)
     # The index has the instant that made its entry, not the write of the row.
     return {**place, "instant": row[COMMIT_TIME], "file": file}
-
-
-def _newest_file(found: FileSlice) -> str:
-    return found.paths[-1].rpartition("/")[2]

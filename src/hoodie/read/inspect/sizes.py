@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 from typing import Any, Final
 
@@ -19,20 +20,14 @@ from hoodie.config.writes import SMALL_FILE_BYTES
 from hoodie.display import counted
 from hoodie.errors import HoodieError
 from hoodie.files.slices import FileSlice
-from hoodie.read.inspect.files import RowCounts
+from hoodie.read.inspect.files import RowCounts, by_partition
 from hoodie.read.inspect.parts import slice_parts
+from hoodie.read.report import report_schema
 from hoodie.view.table_view import TableView
 
-BACKLOG_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file_id", pa.string(), nullable=False),
-        pa.field("base_instant", pa.string(), nullable=False),
-        pa.field("log_files", pa.int64(), nullable=False),
-        pa.field("log_size_bytes", pa.int64(), nullable=False),
-        pa.field("base_size_bytes", pa.int64(), nullable=False),
-        pa.field("cost_bytes", pa.int64(), nullable=False),
-    ]
+BACKLOG_SCHEMA = report_schema(
+    "partition_path string, file_id string, base_instant string, log_files int64, log_size_bytes int64, "
+    "base_size_bytes int64, cost_bytes int64"
 )
 _FIRST_BOUND: Final = 4_000
 _FACTOR: Final = 4
@@ -47,58 +42,45 @@ def table_sizes(view: TableView) -> dict[str, Any]:
     `rows_note` has the sum of the others), or if the table has more than 20,000 file slices. `small_files` are base
     files below `small_below_bytes`. `histogram`: files from `from_bytes` (inclusive) to `to_bytes` (exclusive), from 0
     on without a gap. `largest_ratio`: bytes of the largest partition : median; None without files.
-
-    Raises: as `slice_parts`.
     """
     sums = _Sums(SMALL_FILE_BYTES.get(view.config.raw))
     rows = _Rows(RowCounts(view))
     for slices in slice_parts(view):
-        for found in slices:
+        for _, found in by_partition(slices):
             sums.add(found)
-        sums.end_of_part()
         rows.add(slices)
     return {**sums.to_dict(), **rows.to_dict(has_logs=bool(sums.log_files))}
 
 
 @dataclass(slots=True)
 class _Sums:
-    """Adds up file slices, which come partition by partition. Memory: 8 bytes for each partition."""
+    """Adds up file slices, partition by partition. Memory: 8 bytes for each partition."""
 
     small_below_bytes: int
     base_files: int = 0
     log_files: int = 0
-    bytes: int = 0
     log_bytes: int = 0
     file_groups: int = 0
     small_files: int = 0
-    of_partition: dict[str, int] = field(default_factory=dict)
     partition_bytes: array[int] = field(default_factory=lambda: array("q"))
     files_by_bound: Counter[int] = field(default_factory=Counter)
     bytes_by_bound: Counter[int] = field(default_factory=Counter)
 
-    def add(self, found: FileSlice) -> None:
-        sizes = [log.size_bytes for log in found.log_files]
-        log_bytes = total = sum(sizes)
-        self.log_files += len(sizes)
-        self.log_bytes += log_bytes
-        if found.base_file is not None:
-            base_bytes = found.base_file.size_bytes
-            self.base_files += 1
-            self.small_files += base_bytes < self.small_below_bytes
-            sizes.append(base_bytes)
-            total += base_bytes
-        for size in sizes:
+    def add(self, slices: list[FileSlice]) -> None:
+        """Add all slices of a partition."""
+        logs = [log.size_bytes for found in slices for log in found.log_files]
+        bases = [found.base_file.size_bytes for found in slices if found.base_file is not None]
+        self.log_files += len(logs)
+        self.log_bytes += sum(logs)
+        self.base_files += len(bases)
+        self.small_files += sum(size < self.small_below_bytes for size in bases)
+        for size in chain(bases, logs):
             # Bar 0 is below 4 kB, bar 1 below 16 kB, and so on.
             number = ((size // _FIRST_BOUND).bit_length() + 1) // 2
             self.files_by_bound[number] += 1
             self.bytes_by_bound[number] += size
-        self.bytes += total
-        self.file_groups += 1
-        self.of_partition[found.partition_path] = self.of_partition.get(found.partition_path, 0) + total
-
-    def end_of_part(self) -> None:
-        self.partition_bytes.extend(self.of_partition.values())
-        self.of_partition.clear()
+        self.file_groups += len(slices)
+        self.partition_bytes.append(sum(bases) + sum(logs))
 
     def to_dict(self) -> dict[str, Any]:
         middle = median(self.partition_bytes) if self.partition_bytes else 0
@@ -106,7 +88,7 @@ class _Sums:
             "files": self.base_files + self.log_files,
             "base_files": self.base_files,
             "log_files": self.log_files,
-            "bytes": self.bytes,
+            "bytes": sum(self.partition_bytes),
             "log_bytes": self.log_bytes,
             "partitions": len(self.partition_bytes),
             "file_groups": self.file_groups,
@@ -174,8 +156,6 @@ def log_backlog(view: TableView, limit: int) -> pa.Table:
 
     `cost_bytes`: bytes that a compaction of the slice reads and writes, as Hudi's plans estimate them; a slice without
     a base file writes as much as its log files have. Memory: a part of the slices, and `limit` rows.
-
-    Raises: as `slice_parts`.
     """
     largest: list[tuple[int, str, str, FileSlice]] = []
     for slices in slice_parts(view) if limit else ():

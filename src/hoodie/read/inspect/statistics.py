@@ -10,19 +10,12 @@ import pyarrow as pa
 from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.base_file import open_base_file
 from hoodie.files.slices import BaseFile
+from hoodie.read.report import report_schema
 from hoodie.storage import Store
 
-STATISTICS_SCHEMA = pa.schema(
-    [
-        pa.field("partition_path", pa.string(), nullable=False),
-        pa.field("file", pa.string(), nullable=False),
-        pa.field("column", pa.string(), nullable=False),
-        pa.field("rows", pa.int64(), nullable=False),
-        pa.field("nulls", pa.int64()),
-        pa.field("min", pa.string()),
-        pa.field("max", pa.string()),
-        pa.field("size_bytes", pa.int64(), nullable=False),
-    ]
+STATISTICS_SCHEMA = report_schema(
+    "partition_path string, file string, column string, rows int64, nulls int64?, min string?, max string?, "
+    "size_bytes int64"
 )
 
 

@@ -15,6 +15,7 @@ from hoodie.errors import HoodieError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.read.history import HISTORY_SCHEMA, commit_of, history_row, parsed_time
+from hoodie.read.report import report_schema
 from hoodie.storage import together
 from hoodie.timeline import (
     Action,
@@ -28,31 +29,13 @@ from hoodie.timeline import (
 )
 from hoodie.view.table_view import TableView
 
-TIMELINE_SCHEMA = pa.schema(
-    [
-        *HISTORY_SCHEMA,
-        pa.field("requested_at", pa.timestamp("ms", "UTC")),
-        pa.field("is_archived", pa.bool_(), nullable=False),
-        pa.field("problem", pa.string()),
-    ]
-)
+TIMELINE_SCHEMA = pa.schema([*HISTORY_SCHEMA, *report_schema("requested_at time?, is_archived bool, problem string?")])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The rows of a timeline that are wanted: the newest `limit`, requested before `before`, with archived ones.
+def timeline_page(view: TableView, limit: int, before: str | None, *, archived: bool, metadata: bool) -> pa.Table:
+    """Return the newest `limit` instants requested before `before`, newest first; the columns are `TIMELINE_SCHEMA`.
 
-    `metadata`: of the timeline of the metadata table.
-    """
-
-    limit: int
-    before: str | None = None
-    archived: bool = False
-    metadata: bool = False
-
-
-def timeline_page(view: TableView, page: Page) -> pa.Table:
-    """Return the instants of a page, newest first by requested time, with the columns of `TIMELINE_SCHEMA`.
+    `archived`: with archived ones. `metadata`: of the timeline of the metadata table.
 
     Instants with the requested time of the last row are all on the page, so that this time is the next `before`. A
     commit that cannot be read has no counts, and its error as `problem`. Only the commits of the rows are read; with
@@ -60,13 +43,13 @@ def timeline_page(view: TableView, page: Page) -> pa.Table:
 
     Raises: CorruptFileError if the archive is damaged.
     """
-    source = _of_metadata_table(view) if page.metadata else _of_data_table(view)
-    active = _newest(source.timeline, page)
-    archived = _archived(source, active, page) if page.archived else frozenset[Instant]()
-    chosen = _newest([*active, *archived], page)
+    source = _of_metadata_table(view) if metadata else _Source(view.timeline, view.archive, partial(commit_of, view))
+    active = _newest(source.timeline, limit, before)
+    older = _archived(source, active, limit, before) if archived else frozenset[Instant]()
+    chosen = _newest([*active, *older], limit, before)
     reads = [partial(_row, view, instant, partial(source.commit, instant)) for instant in chosen]
-    stored = [read for read, instant in zip(reads, chosen, strict=True) if instant not in archived]
-    rows = [*together(view.store, *stored), *_archived_rows(view, source, [i for i in chosen if i in archived])]
+    stored = [read for read, instant in zip(reads, chosen, strict=True) if instant not in older]
+    rows = [*together(view.store, *stored), *_archived_rows(view, source, [i for i in chosen if i in older])]
     rows.sort(key=lambda row: (row["instant"], row["action"]), reverse=True)
     return pa.Table.from_pylist(rows, schema=TIMELINE_SCHEMA)
 
@@ -78,10 +61,6 @@ class _Source:
     timeline: Timeline
     archive: Callable[[], ArchivedTimeline]
     commit: Callable[[Instant], CommitMetadata | None]
-
-
-def _of_data_table(view: TableView) -> _Source:
-    return _Source(view.timeline, view.archive, partial(commit_of, view))
 
 
 def _of_metadata_table(view: TableView) -> _Source:
@@ -104,22 +83,22 @@ def _place(instant: Instant) -> tuple[str, str]:
     return instant.requested_time, instant.action
 
 
-def _newest(instants: Iterable[Instant], page: Page) -> list[Instant]:
-    """Return the newest instants of the page, and those with the same requested time as the last one."""
-    wanted = [found for found in instants if page.before is None or found.requested_time < page.before]
-    chosen = heapq.nlargest(page.limit, wanted, key=_place)
+def _newest(instants: Iterable[Instant], limit: int, before: str | None) -> list[Instant]:
+    """Return the newest instants, and those with the same requested time as the last one."""
+    wanted = [found for found in instants if before is None or found.requested_time < before]
+    chosen = heapq.nlargest(limit, wanted, key=_place)
     if chosen:
         last = chosen[-1].requested_time
         chosen += [found for found in wanted if found.requested_time == last and found not in chosen]
     return chosen
 
 
-def _archived(source: _Source, active: Sequence[Instant], page: Page) -> frozenset[Instant]:
+def _archived(source: _Source, active: Sequence[Instant], limit: int, before: str | None) -> frozenset[Instant]:
     """Return the archived instants that may be on the page; none if all are older than its active ones."""
-    if not page.limit or (len(active) >= page.limit and source.archive().newest_time() < active[-1].requested_time):
+    if not limit or (len(active) >= limit and source.archive().newest_time() < active[-1].requested_time):
         return frozenset()
     known = {_place(instant) for instant in source.timeline}
-    return frozenset(_newest((i for i in source.archive().completed() if _place(i) not in known), page))
+    return frozenset(_newest((i for i in source.archive().completed() if _place(i) not in known), limit, before))
 
 
 def _archived_rows(view: TableView, source: _Source, instants: Sequence[Instant]) -> Iterator[Mapping[str, Any]]:

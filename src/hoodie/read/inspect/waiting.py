@@ -6,7 +6,7 @@ compaction seems due: of the partitions where its delta commits wrote log files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -23,6 +23,7 @@ from hoodie.format.table.table_config import TableType
 from hoodie.index.record.building.plan import build_of
 from hoodie.read.history import parsed_time
 from hoodie.read.inspect.parts import slice_parts
+from hoodie.read.report import report_schema
 from hoodie.results import Severity
 from hoodie.storage import together
 from hoodie.timeline import Action, Instant, State, is_live
@@ -31,16 +32,7 @@ from hoodie.timeline.owner import Owner
 from hoodie.view.pending_plans import stored_clustering, stored_plan
 from hoodie.view.table_view import TableView
 
-WAITS_SCHEMA = pa.schema(
-    [
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("instant", pa.string()),
-        pa.field("state", pa.string(), nullable=False),
-        pa.field("since", pa.timestamp("ms", "UTC")),
-        pa.field("about", pa.string(), nullable=False),
-        pa.field("command", pa.string(), nullable=False),
-    ]
-)
+WAITS_SCHEMA = report_schema("kind string, instant string?, state string, since time?, about string, command string")
 Findings = Iterable[Mapping[str, str]]
 """What is wrong on a timeline: kind, severity, key, meaning and remedy of each finding."""
 _KINDS: Final[Mapping[Action, str]] = {
@@ -55,7 +47,6 @@ _KINDS: Final[Mapping[Action, str]] = {
 }
 _BACKLOG: Final = "log backlog"
 _REPAIR: Final = "hoodie repair TABLE --execute"
-_EXECUTED: Final = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 
 
 def waits(view: TableView, findings: Findings) -> pa.Table:
@@ -114,7 +105,7 @@ def _about(view: TableView, instant: Instant, finding: Mapping[str, str] | None)
 def _may_run(view: TableView, instant: Instant) -> bool:
     """Return whether a JVM may execute a write or plan: with the EAGER policy for failed writes it has no heartbeat."""
     is_write = instant.action not in _KINDS
-    if not is_write and (instant.action not in _EXECUTED or instant.state is State.REQUESTED):
+    if not is_write and (not instant.action.is_planned or instant.state is State.REQUESTED):
         return False
     if view.store.head(heartbeat_path(instant.requested_time)) is not None:
         return False
@@ -169,7 +160,9 @@ def _backlog(view: TableView) -> list[dict[str, Any]]:
     if len(deltas) < due:
         return []
     with suppress(HoodieError, OSError):  # a damaged commit is a finding; the compaction is due nevertheless
-        if not _have_logs(view, deltas):
+        logged = together(view.store, *(partial(_logged_partitions, view, instant) for instant in deltas))
+        parts = slice_parts(view, sorted(set().union(*logged)))
+        if not any(found.log_files for part in parts for found in part):
             return []
     commits = counted(len(deltas), "delta commits")
     return [
@@ -182,12 +175,6 @@ def _backlog(view: TableView) -> list[dict[str, Any]]:
             "command": command_text("hoodie compact TABLE", view.store.uri("")),
         }
     ]
-
-
-def _have_logs(view: TableView, deltas: Sequence[Instant]) -> bool:
-    """Return whether a newest file slice of the partitions where these commits wrote log files has log files."""
-    logged = together(view.store, *(partial(_logged_partitions, view, instant) for instant in deltas))
-    return any(found.log_files for part in slice_parts(view, sorted(set().union(*logged))) for found in part)
 
 
 def _logged_partitions(view: TableView, instant: Instant) -> set[str]:

@@ -34,8 +34,7 @@ from hoodie.format.instants.commit_metadata import NULL_COMMIT, CommitMetadata, 
 from hoodie.format.instants.planned_replacement import ACCEPTED_LOSS, PlannedReplacement
 from hoodie.format.table.call_options import effective_options
 from hoodie.index import HBASE, index_of_view, stored_index
-from hoodie.index.record import StagedEntries
-from hoodie.index.record.entries import EntryWriter
+from hoodie.index.record.entries import EntryWriter, StagedEntries
 from hoodie.index.record.file_groups import RecordIndexState
 from hoodie.index.record.look_up import LookUp, find
 from hoodie.index.record.state import partitioned_index_if_there, record_index_if_there

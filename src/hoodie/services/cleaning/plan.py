@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from hoodie.files.slices import FileSlice, SliceHistory, join_path, logs_in_doubt, slice_histories
+from hoodie.files.slices import FileSlice, join_path, logs_in_doubt, slice_histories
 from hoodie.format.filenames import PARTITION_METADATA_NAME, name_of
 from hoodie.format.instants.service_metadata import ActionInstant, CleanerPlan, CleanFileInfo
 from hoodie.services.cleaning.partitions import CleanOptions, Examined, Policy, extra_metadata, partitions_to_examine
@@ -52,9 +52,9 @@ class Needed:
 
 
 def obsolete_slices(
-    histories: Sequence[SliceHistory], options: CleanOptions, earliest: str, needed: Needed
+    histories: Sequence[Sequence[FileSlice]], options: CleanOptions, earliest: str, needed: Needed
 ) -> list[FileSlice]:
-    """Return the file slices of a partition to delete.
+    """Return the file slices of a partition to delete, of all the slices of each file group, newest first.
 
     `earliest` is the requested time of the earliest commit to retain; it is not used by KEEP_LATEST_FILE_VERSIONS.
     """
@@ -66,20 +66,22 @@ def obsolete_slices(
     ]
 
 
-def _candidates(history: SliceHistory, options: CleanOptions, earliest: str, needed: Needed) -> Sequence[FileSlice]:
-    newest = history.slices[0]
+def _candidates(
+    slices: Sequence[FileSlice], options: CleanOptions, earliest: str, needed: Needed
+) -> Sequence[FileSlice]:
+    newest = slices[0]
     replaced_at = needed.replaced.get(newest.group)
     keeps_versions = options.policy is Policy.VERSIONS
     if replaced_at is not None:
-        return history.slices if keeps_versions or replaced_at < earliest else ()
+        return slices if keeps_versions or replaced_at < earliest else ()
     if keeps_versions and newest.group in needed.clustering:
         return ()
     if keeps_versions:
-        free = [found for found in history.slices if not needed.is_compacted(found)]
+        free = [found for found in slices if not needed.is_compacted(found)]
         # The slice of a pending compaction counts as one.
         return free[options.retained - (newest.group in needed.compacting) :]
     # The snapshots from `earliest` on read the others, and so does the newest snapshot before it.
-    older = [found for found in history.slices[1:] if found.base_instant_time < earliest]
+    older = [found for found in slices[1:] if found.base_instant_time < earliest]
     return older if newest.base_instant_time < earliest else older[1:]
 
 

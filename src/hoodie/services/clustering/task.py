@@ -22,7 +22,7 @@ from hoodie.files.slices import FileSlice, join_path
 from hoodie.files.stamping import FILE_NAME, SequenceNumbers
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id, write_token
 from hoodie.format.instants.commit_metadata import RuntimeStats, WriteStat
-from hoodie.index.record import EntryStage, EntryWriter, StagedEntries
+from hoodie.index.record.entries import EntryStage, EntryWriter, StagedEntries
 from hoodie.records.change import RECORD_KEY
 from hoodie.services.clustering.plan import RowOrder
 from hoodie.services.clustering.sorting import SortLimits, sorted_rows

@@ -34,11 +34,11 @@ from hoodie.format.instants.service_metadata import CompactionPlan, CompactionSt
 from hoodie.format.log.data_block import DataFormat, data_block
 from hoodie.format.log.log_block import HeaderKey, LogBlock
 from hoodie.records.change import KIND
-from hoodie.records.merging.fold import LogFold, VersionKind
+from hoodie.records.merging.fold import FoldRule, LogFold, VersionKind
 from hoodie.services.compaction.plan import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action
-from hoodie.view.pending_plans import groups_being_clustered, groups_being_compacted
+from hoodie.view.pending_plans import compactions_by_group, groups_being_clustered
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -71,14 +71,14 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
             "later; compact the table with t.compact()"
         )
     least = blocks_min if blocks_min is not None else compaction.LOG_COMPACTION_BLOCKS.get(view.config.raw)
-    rule, order = view.slice_read().scan_rule, LogOrder(view)
+    rule, order = view.slice_read().rule, LogOrder(view)
     foldable = (order.foldable(found) for found in list_slices(view))
     chosen = [found for found in foldable if _gains(view.store, found, rule, least)]
     if not chosen:
         return None
     with TableView.locked(state, finishes_update=True) as view:
         check_no_exclusive_service(view)
-        busy = groups_being_compacted(view) | groups_being_clustered(view).keys()
+        busy = compactions_by_group(view).keys() | groups_being_clustered(view).keys()
         newest = {found.group: found for found in list_slices(view)}
         order = LogOrder(view)
         operations = []
@@ -186,7 +186,7 @@ class CompactLogs:
         """
         started = time.monotonic()
         store = open_store(self.store)
-        blocks = scan_blocks(store, task.log_files, self.read.scan_rule)
+        blocks = scan_blocks(store, task.log_files, self.read.rule)
         if any(block.is_partial for block in blocks):
             return None
         entries, count = self._folded(store, blocks)
@@ -223,7 +223,7 @@ class CompactLogs:
     def _folded(self, store: Store, blocks: list[FoundBlock]) -> tuple[pa.Table, int]:
         """Return one version of each logged key, and the number of versions before the fold."""
         reader = VersionReader(store, self.read, is_partial=False)
-        fold = LogFold(reader.schema, self.read.fold_rule)
+        fold = LogFold(reader.schema, FoldRule(self.read.merger))
         count = 0
         for block in blocks:
             entries = reader.entries(block)

@@ -232,7 +232,8 @@ def _read(view: TableView, engine_for: EngineFor, generator: KeyGenerator | None
     read = replace(whole_read(view), columns=tuple(columns), with_keys=True)
     if view.until is not None:
         # Log files can have blocks of later commits.
-        read = replace(read, older=view.timeline, timeline=view.timeline if read.timeline is not None else None)
+        timeline = view.timeline if read.rule.timeline is not None else None
+        read = replace(read, rule=replace(read.rule, older=view.timeline, timeline=timeline))
     tasks = [_Task(view.store.spec, read, group, generator, rule) for group in chunks(slices, _TASK_BYTES)]
     parts = engine_for(sum(found.size_bytes for found in slices)).run(_check, tasks)
     keys = tuple(key for part in parts for key in part.keys)[:_SHOWN]

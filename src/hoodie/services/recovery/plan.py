@@ -282,7 +282,7 @@ def _check_files_exist(view: TableView, gone: Collection[Instant], target: str) 
 
 def _not_stored(view: TableView, slices: Collection[FileSlice]) -> set[str]:
     """Return the files of the slices that the storage does not have."""
-    if not view.lists_by_partition:
+    if not view.config.has_metadata_table:
         return set()
     needed: dict[str, set[str]] = {}
     for found in slices:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidConfigError
-from hoodie.files.slices import FileSlice, SliceHistory, join_path, slice_histories
+from hoodie.files.slices import FileSlice, join_path, slice_histories
 from hoodie.format.filenames import instant_of_data_file, name_of
 from hoodie.format.instants.service_metadata import CleanMetadata, RestoreMetadata, RollbackMetadata
 from hoodie.statements.procedures.procedure import FILTER, TABLE, Call, Row, optional, procedure, required, unsupported
@@ -42,7 +42,7 @@ _VIEW: Final = (
 )
 
 
-def _histories(call: Call, view: TableView, pattern: str) -> Iterator[SliceHistory]:
+def _histories(call: Call, view: TableView, pattern: str) -> Iterator[tuple[FileSlice, ...]]:
     """Yield the file groups of the partitions that match a pattern, as of `max_instant`, with all their slices."""
     newest, has_newest = call["max_instant"], call["include_max"]
     listing = list_files(view)
@@ -53,9 +53,9 @@ def _histories(call: Call, view: TableView, pattern: str) -> Iterator[SliceHisto
         if pattern != _EVERYWHERE and not fnmatchcase(path, pattern):
             continue
         seen = {name: size for name, size in names.items() if _is_before(name, newest, inclusive=has_newest)}
-        for found in slice_histories(path, seen, timeline, version=view.config.version):
-            if found.file_id not in replaced.get(path, ()):
-                yield found
+        for slices in slice_histories(path, seen, timeline, version=view.config.version):
+            if slices[0].file_id not in replaced.get(path, ()):
+                yield slices
 
 
 def _is_before(name: str, newest: str, *, inclusive: bool) -> bool:
@@ -86,8 +86,8 @@ def show_fsview_all(call: Call) -> Iterable[Row]:
     view = call.table.view()
     return call.limited(
         {**_slice(view, found), "delta_files": _listed(view.store.uri(log.path) for log in found.log_files)}
-        for group in _histories(call, view, call["path_regex"])
-        for found in group.slices
+        for slices in _histories(call, view, call["path_regex"])
+        for found in slices
     )
 
 
@@ -104,7 +104,7 @@ def show_fsview_latest(call: Call) -> Iterable[Row]:
     if len(patterns) > 1:
         raise InvalidConfigError("CALL show_fsview_latest: expected one of path_regex and partition_path, found both")
     (pattern,) = patterns or [_EVERYWHERE]
-    return call.limited(_latest(view, group.slices[0]) for group in _histories(call, view, pattern))
+    return call.limited(_latest(view, slices[0]) for slices in _histories(call, view, pattern))
 
 
 def _latest(view: TableView, found: FileSlice) -> Row:

@@ -28,7 +28,7 @@ from hoodie.files.stamping import COMMIT_TIME, FILE_NAME, SequenceNumbers, Stamp
 from hoodie.format.filenames import BaseFileName, IoType, new_file_id
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index.record import EntryWriter
+from hoodie.index.record.entries import EntryWriter
 from hoodie.records.change import PARTITION_PATH, RECORD_KEY, change_schema
 from hoodie.storage import Started, Store, explained, open_store, together
 from hoodie.write.files.context import RowCounts, WriteContext, Written, stat_of

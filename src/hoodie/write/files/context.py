@@ -20,7 +20,7 @@ from hoodie.files.stored_columns import SAME_COLUMNS, StoredColumns
 from hoodie.format.instants.commit_metadata import NULL_COMMIT, RuntimeStats, WriteStat
 from hoodie.format.log.data_block import DataFormat
 from hoodie.format.schema.required import Paths
-from hoodie.index.record import EntryStage, EntryWriter, StagedEntries
+from hoodie.index.record.entries import EntryStage, EntryWriter, StagedEntries
 from hoodie.records.merging.merge import RecordMerger
 from hoodie.storage import StoreSpec
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hoodie.files.stamping import Stamper
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.cdc_block import CdcOperation
-from hoodie.index.record import EntryWriter
+from hoodie.index.record.entries import EntryWriter
 from hoodie.records.change import KIND, LEADING, RECORD_KEY, Kind
 from hoodie.records.differences import differing_columns
 from hoodie.write.files.cdc_log import CdcLog

@@ -24,7 +24,7 @@ from hoodie.files.stored_groups import StoredGroups
 from hoodie.format.filenames import BaseFileName, IoType, name_of
 from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.schema.table_schema import with_meta_fields
-from hoodie.index.record import EntryWriter
+from hoodie.index.record.entries import EntryWriter
 from hoodie.records.change import KIND, PARTITION_PATH, Kind
 from hoodie.storage import Started, Store, open_store
 from hoodie.write.files.cdc_log import CdcLog

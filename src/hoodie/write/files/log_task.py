@@ -35,7 +35,7 @@ from hoodie.format.instants.commit_metadata import WriteStat
 from hoodie.format.log.data_block import data_block
 from hoodie.format.log.log_block import HeaderKey
 from hoodie.format.metadata_table.column_stats import ColumnRange
-from hoodie.index.record import EntryWriter
+from hoodie.index.record.entries import EntryWriter
 from hoodie.records.change import KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind
 from hoodie.records.merging.merge import delete_ordering, not_outranked
 from hoodie.storage import Store, explained, open_store

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import CorruptFileError, MissingFileError
-from hoodie.files.logs.log_scan import CommitRecords, ReadSizes, ScanRule, merge_order, scan_blocks, stored_blocks
+from hoodie.files.logs import log_scan
+from hoodie.files.logs.log_scan import CommitRecords, ScanRule, scan_blocks
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName
 from hoodie.format.instants.archive import ArchivedInstant
@@ -61,37 +62,38 @@ def commit(store: MemoryStore, *stats: WriteStat) -> bytes:
     return content
 
 
-USUAL = ReadSizes()
+@pytest.fixture(params=[10_000, 1], ids=["read whole", "read in windows"])
+def whole_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files up to this size are read whole."""
+    monkeypatch.setattr(log_scan, "WHOLE_BYTES_MAX", request.param)
 
 
 def stat_of(log: LogFile, rows: int) -> WriteStat:
     return replace(WriteStat.of_log(log.path, "p", len(WHOLE), prev_commit="null"), num_writes=rows)
 
 
-def scanned(store: MemoryStore, log: LogFile, rule: ScanRule = RULE, *, sizes: ReadSizes = USUAL) -> list[bytes]:
-    blocks = merge_order(stored_blocks(store, [log], rule, sizes))
-    return [bytes(found.read(store).content) for found in blocks]
+def scanned(store: MemoryStore, log: LogFile, rule: ScanRule = RULE) -> list[bytes]:
+    return [bytes(found.read(store).content) for found in scan_blocks(store, [log], rule)]
 
 
-@pytest.mark.parametrize("whole_bytes", [10_000, 1], ids=["read whole", "read in windows"])
+@pytest.mark.usefixtures("whole_bytes")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_of_a_completed_instant(damage: str, whole_bytes: int) -> None:
-    sizes = ReadSizes(whole_bytes=whole_bytes, window_bytes=16)
+def test_a_damaged_file_of_a_completed_instant(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_scan, "WINDOW_BYTES", 16)
     store, log = stored(DAMAGES[damage](WHOLE))
     commit(store, stat_of(log, 2))
     with pytest.raises(CorruptFileError, match="restore the file from a copy") as caught:
-        scanned(store, log, sizes=sizes)
+        scanned(store, log)
     assert TIME in str(caught.value)
     assert caught.value.path == store.uri(log.path)
 
 
-@pytest.mark.parametrize("whole_bytes", [10_000, 1], ids=["read whole", "read in windows"])
-def test_a_whole_file(whole_bytes: int) -> None:
-    sizes = ReadSizes(whole_bytes=whole_bytes)
+@pytest.mark.usefixtures("whole_bytes")
+def test_a_whole_file() -> None:
     store, log = stored(WHOLE)
-    assert scanned(store, log, sizes=sizes) == [b"rows", b"more rows"]
+    assert scanned(store, log) == [b"rows", b"more rows"]
     # Without the length in the listing, as in a compaction plan.
-    assert scanned(store, replace(log, size_bytes=0), sizes=sizes) == [b"rows", b"more rows"]
+    assert scanned(store, replace(log, size_bytes=0)) == [b"rows", b"more rows"]
 
 
 @pytest.mark.parametrize(
@@ -162,12 +164,13 @@ def test_a_missing_file(listed_bytes: int) -> None:
     assert (type(copied), str(copied)) == (MissingFileError, str(caught.value))
 
 
-def test_the_length_of_a_file_costs_no_request() -> None:
+def test_the_length_of_a_file_costs_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     store = CountingStore()
     log = stored(WHOLE)[1]
     store.create(log.path, WHOLE)
     assert len(scan_blocks(store, [log], RULE)) == 2
     assert store.requests == [(0, len(WHOLE) + 1)]
     store.requests.clear()
-    assert len(stored_blocks(store, [log], RULE, ReadSizes(whole_bytes=1, window_bytes=1000))) == 2
+    monkeypatch.setattr(log_scan, "WHOLE_BYTES_MAX", 1)
+    assert len(scan_blocks(store, [log], RULE)) == 2
     assert store.requests == [(0, len(WHOLE) + 1)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.files.logs.log_scan import ReadSizes, ScanRule, merge_order, scan_blocks, stored_blocks
+from hoodie.files.logs import log_scan
+from hoodie.files.logs.log_scan import ScanRule, merge_order, scan_blocks, stored_blocks
 from hoodie.files.slices import LogFile
 from hoodie.format.filenames import LogFileName
 from hoodie.format.log.log_block import BlockType, HeaderKey, LogBlock
@@ -122,9 +123,13 @@ def test_an_instant_before_the_compaction_sees_the_originals() -> None:
     assert scanned(*files, rule=ScanRule(latest_instant="250")) == ["100:rows", "200:rows"]
 
 
-SMALL = ReadSizes(whole_bytes=1000, window_bytes=256)
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_scan, "WHOLE_BYTES_MAX", 1000)
+    monkeypatch.setattr(log_scan, "WINDOW_BYTES", 256)
 
 
+@pytest.mark.usefixtures("small_windows")
 def test_large_files_are_read_block_by_block() -> None:
     content = b"x" * 1_000_000
     long_head = block("300", content=b"short", filler=" " * 100_000)
@@ -132,7 +137,7 @@ def test_large_files_are_read_block_by_block() -> None:
     data = block("100", content=content) + torn + block("200", content=b"y" + content) + long_head
     store = CountingStore()
     rule = ScanRule(timeline=timeline(["100", "200", "300", "400"], []))
-    found = stored_blocks(store, written(store, data), rule, SMALL)
+    found = stored_blocks(store, written(store, data), rule)
     # The torn block has to be searched for the next magic, by 4 MiB at a time.
     assert store.bytes_read < 5_000_000
     assert [(each.instant_time, each.place.content_bytes) for each in found] == [
@@ -145,17 +150,19 @@ def test_large_files_are_read_block_by_block() -> None:
     assert store.bytes_read == 2_000_006
 
 
+@pytest.mark.usefixtures("small_windows")
 def test_few_bytes_are_read_of_whole_blocks() -> None:
     store = CountingStore()
     data = b"".join(block(str(number), content=b"x" * 1_000_000) for number in range(100, 110))
-    assert len(stored_blocks(store, written(store, data), ScanRule(), SMALL)) == 10
+    assert len(stored_blocks(store, written(store, data), ScanRule())) == 10
     assert store.bytes_read < 1_000_000
 
 
-def test_a_file_that_shrank_is_corrupt() -> None:
+def test_a_file_that_shrank_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_scan, "KEPT_BYTES_MAX", 0)
     store = MemoryStore()
     (log,) = written(store, block("100", content=b"x" * 100))
-    (found,) = stored_blocks(store, [log], ScanRule(), ReadSizes(kept_bytes=0))
+    (found,) = stored_blocks(store, [log], ScanRule())
     store.replace(log.path, block("100")[:60])
     with pytest.raises(CorruptFileError, match="expected a block of 100 bytes"):
         found.read(store)

@@ -18,8 +18,15 @@ from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.hashes.java_hash import file_group_index
 from hoodie.format.metadata_table.metadata_record import metadata_schema
 from hoodie.format.metadata_table.record_location import LocationColumn
-from hoodie.index.record import EntryStage, EntryWriter, StagedEntries, write_entries, write_partitioned_entries
-from hoodie.index.record.entries import DELETED, one_entry_per_key
+from hoodie.index.record.entries import (
+    DELETED,
+    EntryStage,
+    EntryWriter,
+    StagedEntries,
+    one_entry_per_key,
+    write_entries,
+    write_partitioned_entries,
+)
 from hoodie.metadata.kinds.record_index import FILE_ID_PREFIX
 from hoodie.metadata.paths import file_id_of
 from hoodie.metadata.slices import read_log

@@ -11,7 +11,7 @@ from hoodie.engine import LocalEngine, TaskContext
 from hoodie.files.staging.staged import stage_folder
 from hoodie.files.staging.staged_keys import KeyGroups
 from hoodie.format.filenames import LogFileName
-from hoodie.index.record import EntryStage, EntryWriter, write_entries
+from hoodie.index.record.entries import EntryStage, EntryWriter, write_entries
 from hoodie.index.record.state import record_index
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.files.slices import BaseFile, FileSlice, SliceHistory
+from hoodie.files.slices import BaseFile, FileSlice
 from hoodie.services.cleaning.partitions import CleanOptions, Policy
 from hoodie.services.cleaning.plan import Needed, obsolete_slices
 
@@ -17,16 +17,15 @@ def at(number: int) -> str:
     return f"2026010100000{number:04}"
 
 
-def history_of(*times: int) -> SliceHistory:
+def history_of(*times: int) -> list[FileSlice]:
     """A file group with a base file at each time."""
-    slices = [
+    return [
         FileSlice("p", "f", at(time), BaseFile("p", f"f_0-0-0_{at(time)}.parquet", "f", at(time), 1))
         for time in sorted(times, reverse=True)
     ]
-    return SliceHistory("p", "f", tuple(slices))
 
 
-def gone(history: SliceHistory, options: CleanOptions, earliest: int, needed: Needed | None = None) -> list[int]:
+def gone(history: list[FileSlice], options: CleanOptions, earliest: int, needed: Needed | None = None) -> list[int]:
     found = obsolete_slices([history], options, at(earliest), needed or Needed())
     return sorted(int(slice_.base_instant_time[-4:]) for slice_ in found)
 

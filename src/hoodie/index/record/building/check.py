@@ -58,11 +58,7 @@ class FileGroupDiffers:
     examples: tuple[Example, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    store: StoreSpec
-    entries: FileGroupEntries
-    file_group: IndexFileGroup
+_Task = tuple[FileGroupEntries, IndexFileGroup]
 
 
 def check_file_groups(
@@ -70,35 +66,37 @@ def check_file_groups(
 ) -> list[FileGroupDiffers]:
     """Compare all entries with all staged keys. Memory of a task: the keys and entries of one index file group."""
     # The function holds the arguments that the tasks share: it is serialised once, each task separately.
-    return engine.run(partial(_check_all, locations=staged.locations), _tasks(store, staged, file_groups))
+    return engine.run(partial(_check_all, spec=store, locations=staged.locations), _tasks(staged, file_groups))
 
 
 def check_entries(
     engine: Engine, store: StoreSpec, staged: StagedFileGroups, file_groups: Sequence[IndexFileGroup]
 ) -> list[FileGroupDiffers]:
     """Look up the staged keys: keys that were put must be found in their file group, deleted keys must not be found."""
-    tasks = [task for task in _tasks(store, staged, file_groups) if task.entries.batches]
-    return engine.run(partial(_check_some, locations=staged.locations), tasks)
+    tasks = [(entries, file_group) for entries, file_group in _tasks(staged, file_groups) if entries.batches]
+    return engine.run(partial(_check_some, spec=store, locations=staged.locations), tasks)
 
 
-def _tasks(store: StoreSpec, staged: StagedFileGroups, file_groups: Sequence[IndexFileGroup]) -> list[_Task]:
-    return [_Task(store, staged.file_groups[file_group.number], file_group) for file_group in file_groups]
+def _tasks(staged: StagedFileGroups, file_groups: Sequence[IndexFileGroup]) -> list[_Task]:
+    return [(staged.file_groups[file_group.number], file_group) for file_group in file_groups]
 
 
-def _check_all(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup, ...]) -> FileGroupDiffers:
-    store = open_store(task.store)
-    keys, codes = task.entries.read(store)
-    content = read_file_group(store, task.file_group)
+def _check_all(
+    task: _Task, _context: TaskContext, *, spec: StoreSpec, locations: tuple[FileGroup, ...]
+) -> FileGroupDiffers:
+    (staged, file_group), store = task, open_store(spec)
+    keys, codes = staged.read(store)
+    content = read_file_group(store, file_group)
     entry_keys, _ = RecordIndexKind().compact(content, file_name="")
     entries = find(content, entry_keys, look_up=LookUp.SCAN)
     places, groups = _in_one_list(locations, entries)
     found = _Findings(groups)
-    numbers = file_group_index(entry_keys, task.entries.file_group_count)
-    misplaced = np.flatnonzero(numbers != task.file_group.number)
-    found.add(IndexProblem.MISPLACED, entry_keys, misplaced, found=places, texts=_number_texts(numbers, misplaced))
-    extra = np.flatnonzero(
-        np.asarray(pc.invert(pc.is_in(entry_keys, value_set=keys))) & (numbers == task.file_group.number)
-    )
+    numbers = file_group_index(entry_keys, staged.file_group_count)
+    misplaced = np.flatnonzero(numbers != file_group.number)
+    texts = [f"bucket {numbers[row]}" for row in misplaced[:_EXAMPLES_MAX].tolist()]
+    found.add(IndexProblem.MISPLACED, entry_keys, misplaced, found=places, texts=texts)
+    is_extra = np.asarray(pc.invert(pc.is_in(entry_keys, value_set=keys)))
+    extra = np.flatnonzero(is_extra & (numbers == file_group.number))
     found.add(IndexProblem.EXTRA, entry_keys, extra, found=places)
     _compare_keys(found, keys, codes.astype(np.int64), entry_keys, places)
     return found.result(len(keys), len(entry_keys))
@@ -143,10 +141,12 @@ def _compare_keys(
     found.add(IndexProblem.DOUBLED, distinct, doubled, expected=last, count=int((rows_of[doubled] - 1).sum()))
 
 
-def _check_some(task: _Task, _context: TaskContext, *, locations: tuple[FileGroup, ...]) -> FileGroupDiffers:
-    store = open_store(task.store)
-    keys, codes, _ = one_entry_per_key(*task.entries.read(store))
-    content = read_file_group(store, task.file_group)
+def _check_some(
+    task: _Task, _context: TaskContext, *, spec: StoreSpec, locations: tuple[FileGroup, ...]
+) -> FileGroupDiffers:
+    (staged, file_group), store = task, open_store(spec)
+    keys, codes, _ = one_entry_per_key(*staged.read(store))
+    content = read_file_group(store, file_group)
     entries = find(content, keys, look_up=way_of(len(keys), content))
     places, groups = _in_one_list(locations, entries)
     found = _Findings(groups)
@@ -168,10 +168,6 @@ def _in_one_list(locations: Sequence[FileGroup], entries: LocationColumn) -> tup
     own = [groups.setdefault((found.partition_path, found.file_id), len(groups)) for found in entries.locations]
     places = np.array([*own, -1], np.int64)
     return places[entries.codes], list(groups)
-
-
-def _number_texts(numbers: npt.NDArray[np.int32], rows: Rows) -> list[str]:
-    return [f"bucket {numbers[row]}" for row in rows[:_EXAMPLES_MAX].tolist()]
 
 
 class _Findings:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,11 +54,9 @@ class FileGroupEntries:
 
     def read(self, store: Store) -> tuple[pa.StringArray, Codes]:
         """Return keys, and for each the position of its location, or `DELETED`. Memory: these keys, and one batch."""
-        return read_entries(store, self.batches, self._holds)
-
-    def _holds(self, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
-        is_own: npt.NDArray[np.bool_] = file_group_index(keys, self.file_group_count) == self.number
-        return is_own
+        return read_entries(
+            store, self.batches, lambda keys: file_group_index(keys, self.file_group_count) == self.number
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +96,6 @@ class WrittenFileGroup:
     examples: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BaseTask:
-    store: StoreSpec
-    entries: FileGroupEntries
-    instant_time: str
-
-
 def write_base_files(
     engine: Engine,
     store: StoreSpec,
@@ -120,21 +110,26 @@ def write_base_files(
     Memory of a task: a few times a file group's keys. A file group without keys gets no base file. Each file group gets
     the empty log file that creates it.
     """
-    tasks = [
-        _BaseTask(store=store, entries=staged.file_groups[number], instant_time=instant_time) for number in numbers
-    ]
     # The function holds the arguments that the tasks share: it is serialised once, each task separately.
-    return engine.run(partial(_write_base, locations=tuple(locations)), tasks)
+    write = partial(_write_base, spec=store, locations=tuple(locations), instant_time=instant_time)
+    return engine.run(write, [staged.file_groups[number] for number in numbers])
 
 
-def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenFileGroup:
-    store = open_store(task.store)
-    number = task.entries.number
+def _write_base(
+    entries: FileGroupEntries,
+    _context: TaskContext,
+    *,
+    spec: StoreSpec,
+    locations: tuple[RecordLocation, ...],
+    instant_time: str,
+) -> WrittenFileGroup:
+    store = open_store(spec)
+    number = entries.number
     file_id = file_id_of(FILE_ID_PREFIX, number)
     # This file creates the file group, even without a key. It is written first: then a base file shows that both exist.
-    log = f"{partition_folder(RECORD_INDEX)}/{log_name(file_id, task.instant_time)}"
-    store.replace(log, initial_log_to_bytes(task.instant_time))
-    keys, codes = task.entries.read(store)
+    log = f"{partition_folder(RECORD_INDEX)}/{log_name(file_id, instant_time)}"
+    store.replace(log, initial_log_to_bytes(instant_time))
+    keys, codes = entries.read(store)
     order = np.asarray(pc.sort_indices(keys))
     keys, codes = keys.take(pa.array(order)), codes[order]
     repeated = pc.equal(keys[1:], keys[:-1]) if len(keys) > 1 else pa.array([], pa.bool_())
@@ -144,28 +139,21 @@ def _write_base(task: _BaseTask, _context: TaskContext, *, locations: tuple[Reco
     if not len(keys):
         return WrittenFileGroup(number, 0, None)
     content = base_file_to_bytes(keys, values_of(locations, codes))
-    name = base_name(file_id, task.instant_time)
+    name = base_name(file_id, instant_time)
     store.replace(f"{partition_folder(RECORD_INDEX)}/{name}", content)
     return WrittenFileGroup(number, len(keys), base_stat(file_id, name, entries=len(keys), size_bytes=len(content)))
 
 
-@dataclass(frozen=True, slots=True)
-class _CountTask:
-    store: StoreSpec
-    number: int
-    file: FileInfo
-
-
 def count_entries(engine: Engine, store: StoreSpec, files: Mapping[int, FileInfo]) -> list[WrittenFileGroup]:
     """Return the results that `write_base_files` returned when it wrote these base files, given by file group."""
-    return engine.run(_count, [_CountTask(store, number, file) for number, file in sorted(files.items())])
+    return engine.run(partial(_count, store=store), sorted(files.items()))
 
 
-def _count(task: _CountTask, _context: TaskContext) -> WrittenFileGroup:
-    entries = len(read_base(open_store(task.store), task.file.path))
-    file_id = file_id_of(FILE_ID_PREFIX, task.number)
-    stat = base_stat(file_id, task.file.name, entries=entries, size_bytes=task.file.size_bytes)
-    return WrittenFileGroup(task.number, entries, stat)
+def _count(numbered: tuple[int, FileInfo], _context: TaskContext, *, store: StoreSpec) -> WrittenFileGroup:
+    number, file = numbered
+    entries = len(read_base(open_store(store), file.path))
+    stat = base_stat(file_id_of(FILE_ID_PREFIX, number), file.name, entries=entries, size_bytes=file.size_bytes)
+    return WrittenFileGroup(number, entries, stat)
 
 
 def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> WriteStat:
@@ -180,15 +168,6 @@ def base_stat(file_id: str, name: str, *, entries: int, size_bytes: int) -> Writ
         partition_path=RECORD_INDEX,
         runtime_stats=RuntimeStats(),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LogTask:
-    store: StoreSpec
-    entries: FileGroupEntries
-    file_group: IndexFileGroup | None
-    instant_time: str
-    version: int
 
 
 def write_file_group_logs(
@@ -206,31 +185,30 @@ def write_file_group_logs(
     `file_groups` are the file groups as already written. Each result has the number of keys by which its file group
     grew (negative if it shrank); counting takes a look-up of the staged keys.
     """
-    tasks = [
-        _LogTask(
-            store=store,
-            entries=entries,
-            file_group=file_groups[entries.number],
-            instant_time=instant_time,
-            version=version,
-        )
-        for entries in staged.file_groups
-        if entries.batches
-    ]
-    return engine.run(partial(_write_log, locations=tuple(locations)), tasks)
+    tasks = [(entries, file_groups[entries.number]) for entries in staged.file_groups if entries.batches]
+    write = partial(_write_log, spec=store, locations=tuple(locations), instant_time=instant_time, version=version)
+    return engine.run(write, tasks)
 
 
-def _write_log(task: _LogTask, _context: TaskContext, *, locations: tuple[RecordLocation, ...]) -> WrittenFileGroup:
-    store = open_store(task.store)
-    keys, codes, _ = one_entry_per_key(*task.entries.read(store))
-    number = task.entries.number
+def _write_log(
+    task: tuple[FileGroupEntries, IndexFileGroup | None],
+    _context: TaskContext,
+    *,
+    spec: StoreSpec,
+    locations: tuple[RecordLocation, ...],
+    instant_time: str,
+    version: int,
+) -> WrittenFileGroup:
+    entries, file_group = task
+    store, number = open_store(spec), entries.number
+    keys, codes, _ = one_entry_per_key(*entries.read(store))
     if not len(keys):
         return WrittenFileGroup(number, 0, None)
     is_live = codes != DELETED
     was_there = np.zeros(len(keys), np.bool_)
-    if task.file_group is not None:
-        content = read_file_group(store, task.file_group)
+    if file_group is not None:
+        content = read_file_group(store, file_group)
         was_there = find(content, keys, look_up=way_of(len(keys), content)).codes >= 0
     delta = delta_of(file_id_of(FILE_ID_PREFIX, number), keys, codes, locations)
-    stat = write_log(store, task.instant_time, delta, version=task.version)
+    stat = write_log(store, instant_time, delta, version=version)
     return WrittenFileGroup(number, int((is_live & ~was_there).sum()) - int((~is_live & was_there).sum()), stat)

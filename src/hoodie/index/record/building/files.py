@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from hoodie.config import indexes
 from hoodie.engine import EngineFor, TaskContext
@@ -74,8 +75,7 @@ def rows_of_slices(
     """
     pieces = [tuple(slices[start : start + _FILES_PER_TASK]) for start in range(0, len(slices), _FILES_PER_TASK)]
     engine = engine_for(sum(file_slice.size_bytes if file_slice.log_files else _FOOTER_BYTES for file_slice in slices))
-    keys_only = replace(read, columns=(RECORD_KEY,))
-    counts = engine.run(_count_rows, [_CountTask(store, piece, keys_only) for piece in pieces])
+    counts = engine.run(partial(_count_rows, spec=store, read=replace(read, columns=(RECORD_KEY,))), pieces)
     return {
         found: rows
         for piece, row_counts in zip(pieces, counts, strict=True)
@@ -83,19 +83,12 @@ def rows_of_slices(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _CountTask:
-    store: StoreSpec
-    slices: tuple[FileSlice, ...]
-    read: SliceRead
-
-
-def _count_rows(task: _CountTask, _context: TaskContext) -> list[int]:
-    store = open_store(task.store)
+def _count_rows(slices: tuple[FileSlice, ...], _context: TaskContext, *, spec: StoreSpec, read: SliceRead) -> list[int]:
+    store = open_store(spec)
     rows = []
-    for file_slice in task.slices:
+    for file_slice in slices:
         if file_slice.log_files or file_slice.base_file is None:
-            rows.append(sum(merged.num_rows for merged in read_file_slice(store, file_slice, task.read)))
+            rows.append(sum(merged.num_rows for merged in read_file_slice(store, file_slice, read)))
             continue
         with open_base_file(store, file_slice.base_file) as (parquet, _):
             rows.append(int(parquet.metadata.num_rows))

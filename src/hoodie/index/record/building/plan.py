@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hoodie.errors import InstantNotFoundError
 from hoodie.format.instants.service_metadata import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
 from hoodie.metadata.instants import build_time
 from hoodie.metadata.kinds.registry import KINDS
-from hoodie.timeline import Action, Instant, State, read_instant
+from hoodie.timeline import Action, Instant
 from hoodie.view.table_view import TableView
 
 _BUCKETS_KEY = "hoodie.python.record.index.buckets"
@@ -79,10 +78,7 @@ def build_of(view: TableView, instant: Instant) -> IndexBuild | None:
     """
     if instant.action is not Action.INDEXING:
         return None
-    try:
-        content = read_instant(view.store, view.layout, instant, State.REQUESTED)
-    except InstantNotFoundError:
-        return None
+    content = view.pending_content(instant)
     plan = IndexPlan.parse(content, path=str(instant)) if content else IndexPlan()
     of_files: list[str] = []
     for info in plan.index_partition_infos:
