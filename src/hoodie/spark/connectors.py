@@ -59,6 +59,7 @@ class Access:
 
 
 _accesses: WeakKeyDictionary[Any, dict[StoreSpec, Access | None]] = WeakKeyDictionary()
+"""How each session reads its stores; None for a store that it does not read."""
 _warned: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The texts of the warnings of a session."""
 

@@ -106,8 +106,8 @@ def by_groups(
 ) -> Any:
     """Return what `read` yields for groups of slices, or of slices around commits, as a DataFrame of this Spark schema.
 
-    Each group is read in its own task: the tasks keep all cores busy, and none is very small. `name`: the
-    name of the step in Spark's plan. `size_of` measures a slice.
+    Each group is read in its own task: the tasks keep all cores busy, and none is very small. `name`: of the step in
+    Spark's plan. `size_of` measures a slice.
     """
 
     def work(number: int, packed: bytes) -> Batches:

@@ -175,7 +175,7 @@ def widened(column: Any, stored: T.DataType, current: T.DataType) -> Any:
 
 
 def in_schema(frame: Any, schema: Any) -> Any:
-    """Return the columns of a Spark schema of a DataFrame, which has these columns, in the types of the schema."""
+    """Select the columns of a Spark schema from a DataFrame that has them, in the types of the schema."""
     stored = {field.name: field.dataType for field in frame.schema}
     columns = (widened(F.col(quoted(new.name)), stored[new.name], new.dataType).alias(new.name) for new in schema)
     return frame.select(*columns)

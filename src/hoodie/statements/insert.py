@@ -61,7 +61,7 @@ def run_insert(text: str, tree: exp.Insert, names: Names, properties: Text | Non
     listed = [column.name for column in tree.this.expressions] if isinstance(tree.this, exp.Schema) else []
     rows = run_query(_query(text, named), names)
     listed = rows.columns if tree.args.get("by_name") else listed
-    frame = _with_columns(table, rows, listed, partition.values, names)
+    frame = _with_columns(table, rows, listed, partition.values)
     options = TableOptions(idle=known.idle)
     save = Save(table=options, operation=operation, overwrites=False, properties=chosen, partitions=replaced or None)
     return names.save(view.store, frame, save)
@@ -115,7 +115,7 @@ def _query(text: str, named: exp.Table) -> str:
     return text[tokens[place].start :].rstrip().rstrip(";")
 
 
-def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str, exp.Expression], names: Names) -> Any:
+def _with_columns(table: Table, rows: Any, listed: list[str], fixed: Mapping[str, exp.Expression]) -> Any:
     """Return the rows with all columns of the table, in its types. Raises: InvalidConfigError."""
     every = columns_of(table)
     rows = rows.drop(*META_FIELDS)  # of a SELECT * FROM a table

@@ -154,7 +154,7 @@ class Names:
     def constants(self, schema: pa.Schema, texts: Mapping[str, str]) -> pa.Table:
         """Return one row with the values of SQL literals, in the types of their columns.
 
-        Raises: in process as `assigned_values`; else as an INSERT of them.
+        Raises: in process as `assigned_values`; in a session what an INSERT of the values raises.
         """
         if self.session is None:
             types = {name: schema.field(name).type for name in texts}

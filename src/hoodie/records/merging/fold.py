@@ -25,11 +25,10 @@ from hoodie.records.merging.merge import (
     Overlay,
     RecordMerger,
     Rows,
-    answered,
     ordering_ranks,
     with_rows,
 )
-from hoodie.records.merging.mergers import merge_by
+from hoodie.records.merging.merge_function import answered, merge_by
 
 
 class VersionKind(IntEnum):

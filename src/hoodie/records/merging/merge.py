@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from hoodie.config.writes import PYTHON_MERGER
 from hoodie.errors import InvalidConfigError, UnsupportedError
-from hoodie.format.schema.conform import conform
 from hoodie.format.schema.table_schema import columns_with_defaults
 from hoodie.format.table import table_keys as keys
 from hoodie.format.table.merge_config import (
@@ -27,7 +26,8 @@ from hoodie.format.table.merge_config import (
 )
 from hoodie.format.table.table_config import TableConfig
 from hoodie.records.change import IS_DELETED, KIND, LEADING, PARTITION_PATH, RECORD_KEY, Kind, flags_deletes
-from hoodie.records.merging.mergers import MergeFunction, merge_by, registered_merger
+from hoodie.records.merging.merge_function import answered, merge_by
+from hoodie.records.merging.mergers import MergeFunction, registered_merger
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -194,16 +194,6 @@ class RecordMerger:
             kinds = np.where(_mask(mixed[IS_DELETED]), np.int8(Kind.DELETE_IN_ORDER), np.int8(Kind.ROW))
             mixed = mixed.set_column(0, mixed.schema.field(0), pa.array(kinds))
         return with_rows(plain, mixes, mixed)
-
-
-def answered(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """Return a column of a merge function's result in the field's type; nested types may differ in required fields.
-
-    Raises: SchemaMismatchError if a struct that is not null lacks a required value.
-    """
-    if not pa.types.is_nested(field.type):
-        return column.cast(field.type)
-    return conform(pa.table([column], [field.name]), pa.schema([field])).column(0)
 
 
 def _kinds(changes: pa.Table) -> npt.NDArray[np.int8]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hoodie.arguments import check_arguments, shown
+from hoodie.arguments import check_arguments
 from hoodie.errors import InvalidConfigError
 
 if TYPE_CHECKING:
@@ -62,47 +62,6 @@ def check_merger(name: str, function: MergeFunction) -> None:
             f"tables would merge by the function from {_module(function)!r}: rename one of the functions, or replace "
             f"the registered function for all tables by hoodie.register_merger({name!r}, function)"
         )
-
-
-def merge_by(function: MergeFunction, older: pa.Table, newer: pa.Table) -> tuple[pa.Table, pa.BooleanArray | None]:
-    """Return the merged rows of a function, and which of their records are deleted; None for none.
-
-    Raises: InvalidConfigError if the function returned anything else than `MergeFunction` describes.
-    """
-    import pyarrow as pa
-
-    answer: Any = function(older, newer)
-    merged, deleted = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-    if not isinstance(merged, pa.Table) or merged.num_rows != newer.num_rows:
-        returned = f"{merged.num_rows} rows" if isinstance(merged, pa.Table) else shown(answer)
-        raise InvalidConfigError(
-            f"expected the merger {_name(function)} to return a pyarrow table of {newer.num_rows} rows, one for each "
-            f"row that it received, or that and an array of booleans; it returned {returned}"
-        )
-    missing = [name for name in newer.column_names if merged.column_names.count(name) != 1]
-    if missing:
-        raise InvalidConfigError(
-            f"expected the merger {_name(function)} to return each column of its rows once; its result has the columns "
-            f"{merged.column_names}, and {missing[0]!r} is not one of them, or twice"
-        )
-    if deleted is not None and not _are_flags(deleted, newer.num_rows):
-        raise InvalidConfigError(
-            f"expected the merger {_name(function)} to return an array of {newer.num_rows} booleans with its rows, "
-            f"true for each record that is deleted; it returned {shown(deleted)}"
-        )
-    return merged, None if deleted is None else deleted.cast(pa.bool_()).fill_null(False)
-
-
-def _are_flags(value: Any, count: int) -> bool:
-    """Return whether a value is an array of so many booleans; one of only nulls has the null type."""
-    import pyarrow as pa
-
-    is_array = isinstance(value, pa.Array | pa.ChunkedArray) and len(value) == count
-    return is_array and (pa.types.is_boolean(value.type) or pa.types.is_null(value.type))
-
-
-def _name(function: MergeFunction) -> str:
-    return repr(getattr(function, "__qualname__", function))
 
 
 def _check_name(name: str) -> None:

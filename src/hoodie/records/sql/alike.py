@@ -31,7 +31,7 @@ _JOINS: Final = (exp.Concat, exp.DPipe)
 _COMPARED: Final = frozenset({"integer", "decimal", "float"})
 """Kinds of numbers that are compared with each other; other values are compared with values of the same type."""
 _WIDENED: Final = frozenset({"integer", "float"})
-"""Kinds of branches whose result has the type of the widest one; of other branches it has the type of all."""
+"""Kinds of branches that may have several types: the result has the widest of them."""
 
 
 def is_alike(text: str, translator: Translator, as_type: pa.DataType) -> bool:
@@ -93,7 +93,10 @@ def _values(translator: Translator, nodes: Iterable[exp.Expression | None]) -> l
 
 
 def _are_alike(values: list[Value], numbers: frozenset[str]) -> bool:
-    """Return whether all are such numbers, or have one type; texts of 32 and 64 bits have one, and NULL has any."""
+    """Return whether all values are such numbers, or have one type.
+
+    Integers beside floats of 32 bits are not alike. Texts of 32 and 64 bits have one type, and NULL has any.
+    """
     families = {value.family for value in values} - {"null"}
     if families <= numbers:
         return not _mix_float_with_integer(values)

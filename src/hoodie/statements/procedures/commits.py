@@ -68,7 +68,7 @@ def _of(instant: Instant) -> dict[str, Any]:
 
 
 def totals_of(written: Iterable[WriteStat]) -> dict[str, int]:
-    """Return the counts of files that a write wrote by the names of `show_commits`."""
+    """Return the sums of write statistics, by the names of `show_commits`."""
     stats = list(written)
     return {
         "total_bytes_written": sum(stat.total_write_bytes for stat in stats),

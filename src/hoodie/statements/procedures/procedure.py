@@ -80,7 +80,7 @@ class Call:
         raise InvalidConfigError("CALL: expected one of the arguments table => '…' and path => '…'")
 
     def names_in(self, parameter: str) -> list[str]:
-        """Return the names that an argument has with commas between them."""
+        """Return the names that an argument has with commas between them; none of a procedure without the argument."""
         return [part.strip() for part in (self.values.get(parameter) or "").split(",") if part.strip()]
 
     def limited(self, rows: Iterable[Row]) -> Iterable[Row]:

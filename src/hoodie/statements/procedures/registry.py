@@ -102,4 +102,4 @@ _OF_HUDI: Final = [found for module in _MODULES for found in vars(module).values
 PROCEDURES: Final[Mapping[str, Procedure]] = {found.name: found for found in (*_OF_HUDI, *OWN, help)}
 """All procedures by name."""
 NAMES: Final = PROCEDURES.keys() | REFUSED.keys()
-"""The names of the procedures of Hudi."""
+"""The names of all procedures, those of Hudi and ours."""
