@@ -61,23 +61,18 @@ class InSpark:
         return hasattr(self.session, "dataSource")
 
     def load(self, path: Path) -> Any:
-        """Return a DataFrame."""
         return self.session.read.parquet(str(path))
 
     def read(self, table: hoodie.Table, **arguments: str) -> Any:
-        """Return a DataFrame."""
         return table.read(**arguments)
 
     def rows(self, found: Any) -> pa.Table:
-        """Collect a DataFrame."""
         return spark_room().to_arrow(found)
 
     def count(self, found: Any) -> int:
-        """Count in Spark."""
         return int(found.count())
 
     def sums_by_month(self, found: Any) -> dict[int, tuple[int, int]]:
-        """Aggregate in Spark."""
         sums = found.groupBy("month").agg(dict.fromkeys(SUMS, "sum")).collect()
         return {row["month"]: (row[f"sum({SUMS[0]})"], row[f"sum({SUMS[1]})"]) for row in sums}
 
@@ -92,23 +87,18 @@ class InProcess:
     has_streams: ClassVar[bool] = False
 
     def load(self, path: Path) -> Any:
-        """Return a pyarrow Table."""
         return ds.dataset(path).to_table()
 
     def read(self, table: hoodie.Table, **arguments: str) -> Any:
-        """Return a pyarrow Table."""
         return table.to_arrow(**arguments)
 
     def rows(self, found: Any) -> pa.Table:
-        """Return the same pyarrow Table."""
         return found
 
     def count(self, found: Any) -> int:
-        """Count the rows of a pyarrow Table."""
         return int(found.num_rows)
 
     def sums_by_month(self, found: Any) -> dict[int, tuple[int, int]]:
-        """Aggregate with pyarrow."""
         return arrow_sums_by_month(found)
 
 
