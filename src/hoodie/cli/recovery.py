@@ -8,12 +8,11 @@ import typer
 
 import hoodie
 from hoodie.cli.operations import group_of
-from hoodie.cli.options import FOUND, Call, Execute, Properties, pairs, table_command
+from hoodie.cli.options import FOUND, Call, Execute, Full, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
 from hoodie.results import ServiceResult
 
 _LOST = "For a table that lost hoodie.properties."
-Full = Annotated[bool, typer.Option("--full", help="Read every file, every key and the record index too.")]
 
 
 @table_command("repair", failed=FOUND)

@@ -10,26 +10,35 @@ import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.input import open_files
-from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, TableVersion, pairs
-from hoodie.cli.terminal import print_json
+from hoodie.cli.input import infers_types, open_files
+from hoodie.cli.options import (
+    AsJson,
+    Call,
+    InputFiles,
+    NullTexts,
+    Ordering,
+    Properties,
+    RecordKey,
+    StorageOptions,
+    TableName,
+    TablePath,
+    TableType,
+    TableVersion,
+    Where,
+    pairs,
+    table_command,
+)
+from hoodie.cli.terminal import print_answer, print_json
+from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError
+from hoodie.format.avro.schema import META_FIELDS
+from hoodie.ingest.rows.files import InputOptions
+from hoodie.write.result import WriteResult
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-from hoodie.cli.input import infers_types
-from hoodie.cli.options import (
-    Call,
-    InputFiles,
-    Where,
-    table_command,
-)
-from hoodie.cli.terminal import print_answer
-from hoodie.engine import ArrowDataset
-from hoodie.format.avro.schema import META_FIELDS
-from hoodie.ingest.rows.files import InputOptions
-from hoodie.write.result import WriteResult
+_META = [pa.field(name, pa.string()) for name in META_FIELDS]
 
 
 def create(
@@ -41,18 +50,12 @@ def create(
             "--column", "-c", metavar="NAME:TYPE", help="A column, or another type for a column of the --like file."
         ),
     ] = None,
-    key: Annotated[
-        list[str] | None,
-        typer.Option("--key", "-k", help="Record key column; may be repeated. Default: automatic keys."),
-    ] = None,
+    key: RecordKey = None,
     partition_by: Annotated[
         list[str] | None, typer.Option("--partition-by", "-p", help="Partition column; may be repeated.")
     ] = None,
-    ordering: Annotated[
-        list[str] | None,
-        typer.Option("--ordering", "-o", help="Column whose greater value marks the newer version of a record."),
-    ] = None,
-    table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
+    ordering: Ordering = None,
+    table_type: TableType = "copy_on_write",
     index: Annotated[
         str | None,
         typer.Option(
@@ -61,7 +64,7 @@ def create(
             "global_bloom, bucket, hbase.",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
+    name: TableName = None,
     table_version: TableVersion = None,
     exist_ok: Annotated[
         bool, typer.Option("--exist-ok", help="Keep an existing table unchanged instead of failing.")
@@ -140,12 +143,6 @@ def _type(node: exp.DataType) -> pa.DataType:
     return arrow_type(node)
 
 
-OptionalFiles = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[FILE...]", help="Files with the key and partition columns of the records to delete."),
-]
-
-
 @table_command("upsert")
 def upsert(call: Call, files: InputFiles, null: NullTexts = None, option: Properties = None) -> WriteResult:
     """Insert records with new keys and merge records with known keys."""
@@ -178,7 +175,10 @@ def insert(
 @table_command("delete")
 def delete(
     call: Call,
-    files: OptionalFiles = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...]", help="Files with the key and partition columns of the records to delete."),
+    ] = None,
     where: Where = None,
     null: NullTexts = None,
     option: Properties = None,
@@ -194,18 +194,11 @@ def delete(
 
 def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> ArrowDataset:
     types = pa.schema([*table.schema, *_META])
-    rows = open_files(files, InputOptions(types=types, required=_required(table), null_texts=tuple(null or ())))
+    keys = table.view().config.record_key_fields
+    required = frozenset(keys if len(keys) == 1 else ())  # a key column of several may have nulls
+    rows = open_files(files, InputOptions(types=types, required=required, null_texts=tuple(null or ())))
     untyped = rows.schema.names if any(map(infers_types, files)) else ()
     return ArrowDataset(rows, untyped=frozenset(untyped))
-
-
-def _required(table: hoodie.Table) -> frozenset[str]:
-    """Return the only column of the record key; a column of several may have nulls."""
-    keys = table.view().config.record_key_fields
-    return frozenset(keys if len(keys) == 1 else ())
-
-
-_META = [pa.field(name, pa.string()) for name in META_FIELDS]
 
 
 def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:
