@@ -32,7 +32,7 @@ from hoodie.cli.terminal import print_answer, print_json
 from hoodie.engine import ArrowDataset
 from hoodie.errors import InvalidConfigError
 from hoodie.format.avro.schema import META_FIELDS
-from hoodie.ingest.rows.files import InputOptions
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.write.result import WriteResult
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from hoodie.engine.ahead import reader_of
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, SourceError
 from hoodie.format.schema.plain_types import plain_array, plain_schema
 from hoodie.ingest.rows.csv_rows import CsvRows
-from hoodie.ingest.rows.files import InputOptions, RowFile, Rows, named, read_rows
+from hoodie.ingest.rows.files import RowFile, Rows, named, read_rows
 from hoodie.ingest.rows.json_rows import JsonRows
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.ingest.source import Decoded
 
 _KEPT_BYTES_MAX: Final = 8 << 20

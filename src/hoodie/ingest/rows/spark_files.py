@@ -16,8 +16,9 @@ import pyarrow as pa
 from hoodie.errors import SourceError, UnsupportedError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
 from hoodie.ingest.json_on_spark import valid_text
-from hoodie.ingest.rows.files import InputOptions, RowFile
+from hoodie.ingest.rows.files import RowFile
 from hoodie.ingest.rows.many_files import columns_of
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.ingest.source import Decoded
 from hoodie.records.sql.quoting import literal_of, quoted
 from hoodie.table.sessions import spark_room

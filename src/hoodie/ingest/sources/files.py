@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.options import check_types, require, text_of
-from hoodie.ingest.rows.files import InputOptions, RowFile, endings
+from hoodie.ingest.rows.files import RowFile, endings
 from hoodie.ingest.rows.many_files import read_files
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.ingest.rows.spark_files import SparkRead
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.taken_files import FileList, Removal, is_hidden, lists_in, write_list
