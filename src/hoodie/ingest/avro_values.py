@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from hoodie.errors import HoodieError, SourceError
 from hoodie.format.avro.rows.decode import decode_rows
-from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.format.schema.conform import conform
 from hoodie.ingest.values import Parsed, parsed_rows
 
@@ -50,7 +49,6 @@ class AvroForm:
         self.schema = pa.schema([child.with_nullable(True) for child in self.schema])
 
     def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError, CorruptFileError for a value that does not decode."""
         is_value = pc.is_valid(values)
         bodies, writer = self._bodies(values.drop_null())
         rows = self._rows(bodies, writer) if len(bodies) else pa.nulls(0, pa.struct(list(self.schema)))
@@ -82,11 +80,6 @@ class AvroForm:
             raise ValueError(str(error)) from error
         rows: pa.StructArray = chosen.to_struct_array().combine_chunks()
         return rows
-
-
-def schema_of_avro(text: str) -> pa.Schema:
-    """Return the Arrow schema of the rows of an Avro schema. Raises: as `avro_to_arrow`."""
-    return avro_to_arrow(text, path="the Avro schema")
 
 
 def registered_id(value: bytes) -> int:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
 from hoodie.ingest.json_on_spark import parsed, reads_alike
-from hoodie.ingest.json_types import JsonParser, dotted, types_of_json
+from hoodie.ingest.json_types import JsonParser, dotted
 from hoodie.ingest.source import Decoded
 from hoodie.table.sessions import is_spark, spark_room
 
@@ -29,7 +29,6 @@ _PARTS: Final = 16
 """Into so many parts a refused block is divided: more would parse good values less often, and single bad ones more."""
 _FEW: Final = 1024
 _ROW: Final = re.compile(r" in row (\d+)$")
-SAMPLED_ROWS: Final = 1_000
 _TEXT: Final = "_hoodie_text"
 _BAD: Final = pa.schema([(VALUE, pa.binary()), (POSITION, pa.string()), (_TEXT, pa.string())])
 """Columns of messages that are decoded again for their reasons."""
@@ -58,7 +57,10 @@ class Form(Protocol):
         ...
 
     def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError if one of them is bad and the parser stops there."""
+        """Return the rows of binary values.
+
+        Raises: ValueError, CorruptFileError if one of them is bad and the parser stops there.
+        """
         ...
 
 
@@ -71,11 +73,9 @@ class JsonForm:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows."""
         return self.parser.schema
 
     def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError if one of them does not fit the schema."""
         return parsed_rows(self.parser.parse(values), values, skips_null=self.skips_null)
 
 
@@ -87,7 +87,6 @@ class TextForm:
     schema: pa.Schema = field(default=pa.schema([(TEXT_COLUMN, pa.string())]), init=False)
 
     def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError if one of them is no UTF-8."""
         rows = pa.StructArray.from_arrays([values.cast(pa.string())], fields=list(self.schema))
         return parsed_rows(rows, values, skips_null=self.skips_null)
 
@@ -96,7 +95,8 @@ def parsed_rows(rows: pa.StructArray, values: pa.Array, *, skips_null: bool) -> 
     """Return the rows of values, with reasons where a value or its row is null."""
     is_null = pc.is_null(values)
     no_row = pc.if_else(pc.is_null(rows), _NO_OBJECT, pa.scalar(None, pa.string()))
-    return Parsed(rows, pc.if_else(is_null, _NULL, no_row), pc.invert(is_null) if skips_null else _all_true(len(rows)))
+    is_kept = pc.invert(is_null) if skips_null else pa.repeat(True, len(rows))
+    return Parsed(rows, pc.if_else(is_null, _NULL, no_row), is_kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +147,6 @@ def _explained(bad: Any, work: DecodedWith) -> Any:
     )
 
 
-def infer_schema(values: pa.ChunkedArray) -> pa.Schema:
-    """Return a schema for JSON objects from the first 1,000 values, as `types_of_json`."""
-    return types_of_json(values.slice(0, SAMPLED_ROWS).combine_chunks())
-
-
-def _all_true(count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(True), count)
-
-
 def _blocks(messages: pa.Table) -> Iterator[pa.Table]:
     """Yield slices of the table whose values have about `_BLOCK_BYTES`; a slice has at least one row."""
     for batch in messages.to_batches():
@@ -202,7 +193,7 @@ def _parsed(values: pa.Array, parse: Callable[[pa.Array], Parsed], schema: pa.Sc
                 left += reversed(_divided(part, str(error)))
                 continue
             rows = pa.nulls(1, pa.struct(list(schema)))
-            yield Parsed(rows, pa.array([reason_of(error)]), _all_true(1))
+            yield Parsed(rows, pa.array([reason_of(error)]), pa.array([True]))
 
 
 def _divided(values: pa.Array, error: str) -> list[pa.Array]:

@@ -18,8 +18,8 @@ import pytest
 from hoodie.errors import CorruptFileError, InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.avro_values import AvroForm, registered_schema
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
-from hoodie.ingest.json_types import JsonParser
-from hoodie.ingest.values import DecodedWith, Form, JsonForm, TextForm, infer_schema, reason_of
+from hoodie.ingest.json_types import JsonParser, infer_schema
+from hoodie.ingest.values import DecodedWith, Form, JsonForm, TextForm, reason_of
 from hoodie.records.sql.types import type_named
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -15,15 +15,16 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
-from hoodie.ingest.avro_values import AvroForm, registered_id, registered_schema, schema_of_avro
+from hoodie.format.avro.schema import avro_to_arrow
+from hoodie.ingest.avro_values import AvroForm, registered_id, registered_schema
 from hoodie.ingest.bad_rows import POSITION, VALUE, divided
 from hoodie.ingest.debezium import DebeziumForm, check_columns, infer_row_schema
 from hoodie.ingest.json_on_spark import valid_text
-from hoodie.ingest.json_types import JsonParser
+from hoodie.ingest.json_types import SAMPLED_ROWS, JsonParser, infer_schema
 from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
 from hoodie.ingest.sources.kafka_client import MESSAGE, METADATA, OFFSET, PARTITION, Broker, Range, shown
-from hoodie.ingest.values import SAMPLED_ROWS, DecodedWith, Form, JsonForm, TextForm, decoded, infer_schema
+from hoodie.ingest.values import DecodedWith, Form, JsonForm, TextForm, decoded
 from hoodie.records.change import IS_DELETED
 from hoodie.records.sql.types import type_named
 
@@ -227,13 +228,14 @@ class Kafka:
             return TextForm(skips)
         # The text of an Avro schema has the columns of the values; the columns of a table win over it.
         writer = self.schema if self.format == "avro" and isinstance(self.schema, str) else None
-        schema = None if writer else self._given_schema()
+        given = self._given_schema()
+        schema = None if writer else given
         if not schema and request.schema is not None:
             # Of the columns of Hudi, values have its flag only.
             known = [one for one in request.schema if one.name == IS_DELETED or not one.name.startswith("_hoodie_")]
             schema = pa.schema(known)
         if schema is None:
-            schema = schema_of_avro(writer) if writer else self._schema_of_values(self._sample(ranges))
+            schema = given if writer else self._schema_of_values(self._sample(ranges))
         if schema is None:
             return None
         if self.format == "avro":
@@ -248,7 +250,7 @@ class Kafka:
         if not len(sample):
             return None
         if self.registry is not None:
-            return schema_of_avro(registered_schema(self.registry, registered_id(sample[0].as_py())))
+            return _schema_of_avro(registered_schema(self.registry, registered_id(sample[0].as_py())))
         return infer_row_schema(sample) if self.format == "debezium" else infer_schema(sample)
 
     def _sample(self, ranges: Mapping[int, Range]) -> pa.ChunkedArray:
@@ -268,7 +270,7 @@ class Kafka:
 
     def _given_schema(self) -> pa.Schema | None:
         if isinstance(self.schema, str):
-            return schema_of_avro(self.schema)
+            return _schema_of_avro(self.schema)
         if self.schema is None:
             return None
         expected = "columns and their types, or the text of an Avro schema"
@@ -297,6 +299,10 @@ class Kafka:
 
     def _broker(self) -> Broker:
         return Broker(self.servers, {name: str(value) for name, value in self.options.items()}, self.timeout_seconds)
+
+
+def _schema_of_avro(text: str) -> pa.Schema:
+    return avro_to_arrow(text, path="the Avro schema")
 
 
 def place_of(topic: str, offsets: Mapping[int, int]) -> str:
