@@ -112,13 +112,12 @@ class _Commands(TyperGroup):
         except BrokenPipeError:
             drop_output()
             raise typer.Exit(0) from None
-        except (HoodieError, OSError) as error:
-            # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
-            return _fail(error, ctx)
         except Exception as error:
-            if type(error).__module__ == "pyarrow.lib":
-                return _fail(error, ctx)
-            raise
+            if not isinstance(error, HoodieError | OSError) and type(error).__module__ != "pyarrow.lib":
+                raise
+            # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
+            print_error(error, table=_table(ctx))
+            raise typer.Exit(FAILED) from None
         return result
 
 
@@ -220,11 +219,6 @@ def _common(
 
 def _table(ctx: Any) -> str | None:
     return ctx.obj if isinstance(ctx.obj, str) else None
-
-
-def _fail(error: Exception, ctx: Any) -> NoReturn:
-    print_error(error, table=_table(ctx))
-    raise typer.Exit(FAILED)
 
 
 def _hide_pandas() -> None:

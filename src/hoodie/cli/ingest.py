@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from hoodie.cli.ingest_state import StateFile
 from hoodie.cli.options import AsJson
 from hoodie.cli.signals import interrupted
 from hoodie.cli.terminal import Answer, going_on, print_answer, print_error, print_json, print_note
@@ -25,7 +26,7 @@ from hoodie.ingest.job import BESIDE, OFF, Job, job_of
 from hoodie.ingest.metrics import metrics_served
 from hoodie.ingest.properties import job_text
 from hoodie.ingest.result import BatchResult, IngestResult
-from hoodie.ingest.runner import Runner
+from hoodie.ingest.runner import FlowState, Runner
 from hoodie.ingest.services import ServicesBeside, switch_off
 from hoodie.ingest.status import FlowStatus, status_of
 from hoodie.results import ServiceResult
@@ -193,6 +194,67 @@ def _session(job: Job) -> Iterator[None]:
     finally:
         if is_new:
             session.stop()
+
+
+@dataclass(slots=True)
+class StateFile:
+    """The last errors of the flows of a job, in a file beside the job file: `trips.toml` has `trips.state.json`.
+
+    The process that runs the job writes the file by one thread, and `hoodie ingest status` reads it. No table and no
+    place depends on it.
+    """
+
+    path: Path
+    is_writable: bool = True
+    _errors: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of_job(cls, job: Path) -> StateFile:
+        """Return the file of a job file. A file that does not exist, or is damaged, has no errors."""
+        found = cls(job.with_name(f"{job.stem}.state.json"))
+        found._errors = found._stored()
+        return found
+
+    def last_error(self, flow: str) -> tuple[str | None, str | None]:
+        """Return the text and the time (ISO, UTC) of the last error of a flow; None after a success."""
+        entry = self._errors.get(flow, {})
+        return entry.get("last_error"), entry.get("last_error_at")
+
+    def take_down(self, state: FlowState) -> None:
+        """Store the error of a flow that failed, or forget it after a success; a file that cannot be written is a note.
+
+        Errors that other processes stored for other flows stay.
+        """
+        if not state.failures and state.name not in self._errors:
+            return
+        self._errors = self._stored()
+        self._errors.pop(state.name, None)
+        if state.failures and state.last_error_at is not None:
+            at = datetime.fromtimestamp(state.last_error_at, UTC).isoformat(timespec="seconds")
+            self._errors[state.name] = {
+                "last_error": state.last_error,
+                "last_error_at": at,
+                "failures": state.failures,
+            }
+        self._write()
+
+    def _stored(self) -> dict[str, dict[str, Any]]:
+        try:
+            found = json.loads(self.path.read_text("utf-8"))["flows"].items()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return dict(self._errors)
+        return {name: entry for name, entry in found if isinstance(entry, dict)}
+
+    def _write(self) -> None:
+        if not self.is_writable:
+            return
+        part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            part.write_text(json.dumps({"flows": self._errors}, indent=1), "utf-8")
+            part.replace(self.path)
+        except OSError as error:
+            self.is_writable = False
+            print_note(f"the errors of flows are not stored for `hoodie ingest status`: {error}")
 
 
 def _preview(job: Job, as_json: bool) -> bool:

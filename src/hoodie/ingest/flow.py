@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -117,13 +118,10 @@ class Flow:
 
         Raises: the errors of the source, the transforms and the write; BadRowsError. Nothing is then written.
         """
-        for attempt in range(_ATTEMPTS):
-            try:
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(BatchWrittenError):
                 return self._attempt()
-            except BatchWrittenError:
-                if attempt + 1 == _ATTEMPTS:
-                    raise
-        return None
+        return self._attempt()
 
     def begun(self) -> Begun:
         """Return the table as it is now, with the place of its newest commit.
@@ -165,10 +163,8 @@ class Flow:
         """
         begun = self.begun()
         batch = self._plan(begun, is_look=True)
-        if batch is None:
-            return None
-        decoded = self._transformed(batch, begun.schema)
-        if decoded is None:
+        decoded = None if batch is None else self._transformed(batch, begun.schema)
+        if batch is None or decoded is None:
             return None
         rows, notes = (decoded.rows, ()) if begun.view is None else self._last_events(decoded, begun.view)
         if isinstance(rows, pa.RecordBatchReader):
@@ -190,10 +186,8 @@ class Flow:
     def _attempt(self) -> BatchResult | None:
         begun = self.begun()
         batch = self._plan(begun)
-        if batch is None:
-            return None
-        decoded = self._transformed(batch, begun.schema)
-        if decoded is None:
+        decoded = None if batch is None else self._transformed(batch, begun.schema)
+        if batch is None or decoded is None:
             return None
         table = self.target.made(_without(decoded.rows, (*decoded.order, IS_DELETED)).schema)
         rows, notes = self._last_events(decoded, table.view() if begun.view is None else begun.view)

@@ -92,13 +92,8 @@ class FlowState:
         return self.flow.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What a thread of the runner did: a batch; None if there was nothing new. `look_seconds`: its CPU seconds."""
-
-    batch: BatchResult | None
-    waits_for: str | None
-    look_seconds: float
+_Done = tuple[BatchResult | None, str | None, float]
+"""What a thread did: a batch, or None; the missing table for which the flow waits; and the CPU seconds of it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -189,26 +184,26 @@ class Runner:
         seconds = time.monotonic() - state.began
         state.result = replace(state.result, seconds=state.result.seconds + seconds)
         if error is None:
-            done = future.result()
+            batch, waits_for, look_seconds = future.result()
             state.failures, state.last_error, state.raised, state.last_success = 0, None, None, time.time()
-            if done.batch is None:
-                self._idle(state, done)
+            if batch is None:
+                self._idle(state, waits_for, look_seconds)
             else:
                 state.batch_seconds = seconds
-                self._committed(state, done.batch)
+                self._committed(state, batch)
         else:
             self._failed(state, error)
         self.on_change(state)
 
-    def _idle(self, state: FlowState, done: _Done) -> None:
+    def _idle(self, state: FlowState, waits_for: str | None, look_seconds: float) -> None:
         """Take down that the source has nothing new."""
-        pace, look = state.pace, done.look_seconds * len(self.states) / _IDLE_SHARE
+        pace, look = state.pace, look_seconds * len(self.states) / _IDLE_SHARE
         state.due = time.monotonic() + max(pace.interval, pace.idle, min(look, pace.idle_max))
         state.is_done = not self.pace.continuous
-        if done.waits_for is None:
+        if waits_for is None:
             state.result = replace(state.result, lag_rows=0, lag_seconds=0.0)
         elif state.is_done:
-            note = f"{done.waits_for}: the table does not exist, and no earlier flow has created it: nothing was read"
+            note = f"{waits_for}: the table does not exist, and no earlier flow has created it: nothing was read"
             state.result = replace(state.result, notes=(*state.result.notes, note))
 
     def _committed(self, state: FlowState, batch: BatchResult) -> None:
@@ -258,7 +253,7 @@ def _run_batch(state: FlowState) -> _Done:
     began = time.thread_time()
     missing = missing_table([earlier.flow for earlier in state.after])
     batch = None if missing else state.flow.run_batch()
-    return _Done(batch, missing, time.thread_time() - began)
+    return batch, missing, time.thread_time() - began
 
 
 def missing_table(writers: Sequence[Flow]) -> str | None:

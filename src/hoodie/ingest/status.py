@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from hoodie.display import Result, counted
+from hoodie.display import counted
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.ingest.flow import Begun, Flow
 from hoodie.ingest.result import described
 from hoodie.timeline.zone import parse_instant_time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class FlowStatus(Result):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowStatus:
     """The place, lag and errors of a flow.
 
     `place`, `instant` and `committed_at` (ISO, UTC): of the newest commit with a place; None without one.
@@ -62,18 +62,9 @@ class FlowStatus(Result):
         rows = "new rows" if self.lag_rows is None else f"{counted(self.lag_rows, 'rows')} behind"
         return rows if self.lag_seconds is None else f"{rows}, the oldest of the later batches {self.lag_seconds:.0f} s"
 
-    def facts(self) -> Mapping[str, object]:
-        return {
-            "flow": self.flow,
-            "lag": self.lag,
-            "table": self.table,
-            "last commit": self.committed_at or "",
-            "place": self.place or "",
-            "next batch": self.about,
-            "last error": self.last_error or "",
-            "problem": self.problem or "",
-            "notes": "\n".join(self.notes),
-        }
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return asdict(self)
 
 
 def age_text(seconds: float | None) -> str:
@@ -117,13 +108,13 @@ def status_of(
 
 def _committed(begun: Begun) -> dict[str, object]:
     stored, view = begun.stored, begun.view
-    place = {"place": stored.checkpoint.place if stored.checkpoint else None}
+    place = stored.checkpoint.place if stored.checkpoint else None
     if view is None or stored.instant is None:
-        return {**place}
+        return {"place": place}
     completed = view.timeline.completion_time_of(stored.instant) or stored.instant
     at = parse_instant_time(completed, view.config.timezone).astimezone(UTC)
     return {
-        **place,
+        "place": place,
         "instant": stored.instant,
         "committed_at": at.isoformat(timespec="seconds"),
         "age_seconds": (datetime.now(UTC) - at).total_seconds(),

@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError
 from hoodie.ingest.job import Job, job_of
 from hoodie.ingest.runner import Runner
 from hoodie.ingest.sources.hudi import Hudi
-from hoodie.ingest.transforms.sql import Sql
+from hoodie.ingest.transforms.registry import Sql
 
 FLOW = """
 [[flow]]

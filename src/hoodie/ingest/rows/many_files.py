@@ -36,11 +36,9 @@ class GatheredBadRows:
     found: list[tuple[str, str, str]] = field(default_factory=list)
 
     def count(self) -> int:
-        """Return the number of bad rows found so far."""
         return len(self.found)
 
     def rows(self, limit: int | None = None) -> pa.Table:
-        """Return them, at most `limit`, with the text columns reason, position and value."""
         rows = [dict(zip(_BAD_SCHEMA.names, row, strict=True)) for row in self.found[:limit]]
         return pa.Table.from_pylist(rows, schema=_BAD_SCHEMA)
 

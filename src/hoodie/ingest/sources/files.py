@@ -266,15 +266,13 @@ class _Choice:
         """Return what a user should know of the files."""
         empty = [info.path for info in self.files if not info.size_bytes]
         later = [info.path for info in self.left if info.modified_ms > self.now_ms]
-        notes = (
-            (empty, f"{len(empty)} files without content are not read: {_shown(empty)}"),
-            (
-                later,
-                f"{len(later)} files have a change time after now, and are left until then: {_shown(later)}; check the "
-                "clocks",
-            ),
-        )
-        return tuple(note for paths, note in notes if paths)
+        notes = []
+        if empty:
+            notes.append(f"{len(empty)} files without content are not read: {_shown(empty)}")
+        if later:
+            found = f"{len(later)} files have a change time after now"
+            notes.append(f"{found}, and are left until then: {_shown(later)}; check the clocks")
+        return tuple(notes)
 
 
 def _only_format(store: Store, infos: Sequence[FileInfo]) -> str:

@@ -186,7 +186,8 @@ class _JdbcDatabase:
         none = f"(SELECT * FROM {self.source.relation} LIMIT 0) hoodie_none"
         frame = self._load(f"(SELECT {listed} FROM (SELECT 1) hoodie_one LEFT JOIN {none} ON true) hoodie_types")
         found = self._answer(lambda: frame.collect()[0])
-        return [f"_{_short(name[:-2])}" if name.endswith("[]") else _short(name) for name in found]
+        items = [(name.removesuffix("[]"), "_" if name.endswith("[]") else "") for name in found]
+        return [f"{list_mark}{_NAMES_WITHOUT_CLIENT_TYPE.get(name, name)}" for name, list_mark in items]
 
     def _load(self, relation: str, **more: str) -> Any:
         source = self.source
@@ -221,10 +222,6 @@ class _JdbcDatabase:
 def _kind_of(data_type: Any) -> Kind:
     name = data_type.simpleString()
     return Kind.DECIMAL if name.startswith("decimal") else _KINDS.get(name, Kind.OTHER)
-
-
-def _short(name: str) -> str:
-    return _NAMES_WITHOUT_CLIENT_TYPE.get(name, name)
 
 
 def _postgres_column(found: Any, name: str) -> PostgresColumn:
