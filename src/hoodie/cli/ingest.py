@@ -91,9 +91,9 @@ def run(
     """
     job = _job(job_file, only, spark)
     if continuous is not None:
-        job = job.paced(continuous=continuous)
+        job.set_pace(continuous=continuous)
     if max_batches is not None:
-        job = job.paced(batches_max=max_batches)
+        job.set_pace(batches_max=max_batches)
     if metrics_port is not None:
         job.metrics_port = metrics_port
     with _session(job):
@@ -113,13 +113,7 @@ def status(job_file: JobFile, only: Only = None, as_json: AsJson = False, spark:
 
     def status_now(flow: Flow) -> FlowStatus:
         text, at = state.last_error(flow.name)
-        return status_of(
-            flow,
-            plans=job.missing_table(flow) is None,
-            needs_spark=flow.name in job.needs_spark,
-            last_error=text,
-            last_error_at=at,
-        )
+        return status_of(flow, plans=job.missing_table(flow) is None, last_error=text, last_error_at=at)
 
     with ExitStack() as opened:
         if spark:
@@ -181,7 +175,7 @@ def _job(path: Path, only: list[str] | None, spark: bool) -> Job:
 @contextmanager
 def _session(job: Job) -> Iterator[None]:
     """Give flows that use Spark a session: the active one, or a new one, which stops at the end of the body."""
-    if not job.needs_spark:
+    if not any(flow.needs_spark for flow in job.flows):
         yield
         return
     session: Any = active_session()
@@ -280,15 +274,7 @@ def _preview(job: Job, as_json: bool) -> bool:
 def _run(job: Job, state: StateFile, as_json: bool) -> bool:
     """Run a job, and return whether a flow failed."""
     lines = _Lines(as_json)
-    runner = Runner(
-        flows=job.flows,
-        pace=job.pace,
-        paces=job.paces,
-        after=job.after,
-        report=lines.batch,
-        on_error=lines.error,
-        on_change=state.take_down,
-    )
+    runner = Runner(flows=job.flows, pace=job.pace, report=lines.batch, on_error=lines.error, on_change=state.take_down)
     beside = None
     if job.services == BESIDE:
         beside = ServicesBeside(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -61,6 +62,36 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When batches run.
+
+    `continuous`: for ever, else until the source has nothing new, without a pause. `interval`: seconds between the
+    begins of two batches of a continuous flow. `idle`: seconds between two looks at an idle source, at least
+    `interval`; with many flows, whose looks would take more than a tenth of a core, up to `idle_max`.
+    `batches_max`: of each flow. `retries`: of a flow without `continuous` after an error; a continuous flow is
+    tried again for ever, after `back_off` seconds, which double to at most `back_off_max`. `threads`: batches at
+    once.
+    """
+
+    continuous: bool = False
+    interval: float = 0.0
+    idle: float = 1.0
+    idle_max: float = 30.0
+    batches_max: int | None = None
+    retries: int = 0
+    back_off: float = 1.0
+    back_off_max: float = 300.0
+    threads: int = 4
+
+    def __post_init__(self) -> None:
+        seconds = dict.fromkeys(("interval", "idle", "idle_max", "back_off", "back_off_max"), 0)
+        for name, number in {**seconds, "retries": 0, "threads": 1, "batches_max": 1}.items():
+            found = getattr(self, name)
+            if found is not None and not number <= found <= threading.TIMEOUT_MAX:
+                raise InvalidConfigError(f"{name}={found}: expected a number from {number}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """What a batch begins with: the table, its newest view, and the place that it stores; a table may not exist yet.
 
@@ -85,6 +116,9 @@ class Flow:
     `Request`. `spark`: the session that reads and transforms the rows; None: this process does it. `properties`:
     `hoodie.*` options of the writes. `schema`: Arrow schema of the rows of the source. `evolve`: which changes of the
     table's schema are allowed, as `schema` of `Table.upsert`.
+
+    For its runner: `pace`; None for the runner's. `after`: names of the flows that write what this flow reads.
+    `needs_spark`: the flow is to get a session.
     """
 
     name: str
@@ -100,6 +134,9 @@ class Flow:
     schema: pa.Schema | None = None
     evolve: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    pace: Pace | None = None
+    after: Sequence[str] = ()
+    needs_spark: bool = False
     _known: StoredPlace | None = field(default=None, init=False)
     """The place that was found last."""
 

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError
-from hoodie.ingest.flow import Flow
+from hoodie.ingest.flow import Flow, Pace
 from hoodie.ingest.result import BatchResult, IngestResult
 from hoodie.table import exists
 
@@ -26,36 +26,6 @@ _LOOK_SECONDS: Final = 0.5
 _BACK_OFF_MIN: Final = 0.05
 _IDLE_SHARE: Final = 0.1
 """Of one core: the most that the looks at all idle sources take together, until they wait for `idle_max`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """When batches run.
-
-    `continuous`: for ever, else until the source has nothing new, without a pause. `interval`: seconds between the
-    begins of two batches of a continuous flow. `idle`: seconds between two looks at an idle source, at least
-    `interval`; with many flows, whose looks would take more than a tenth of a core, up to `idle_max`.
-    `batches_max`: of each flow. `retries`: of a flow without `continuous` after an error; a continuous flow is
-    tried again for ever, after `back_off` seconds, which double to at most `back_off_max`. `threads`: batches at
-    once.
-    """
-
-    continuous: bool = False
-    interval: float = 0.0
-    idle: float = 1.0
-    idle_max: float = 30.0
-    batches_max: int | None = None
-    retries: int = 0
-    back_off: float = 1.0
-    back_off_max: float = 300.0
-    threads: int = 4
-
-    def __post_init__(self) -> None:
-        seconds = dict.fromkeys(("interval", "idle", "idle_max", "back_off", "back_off_max"), 0)
-        for name, number in {**seconds, "retries": 0, "threads": 1, "batches_max": 1}.items():
-            found = getattr(self, name)
-            if found is not None and not number <= found <= threading.TIMEOUT_MAX:
-                raise InvalidConfigError(f"{name}={found}: expected a number from {number}")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -101,15 +71,13 @@ class Runner:
     """Runs flows on a few threads, the longest waiting first.
 
     `report` gets each batch, `on_error` each error, `on_change` the state of a flow after each of both, and when its
-    source has nothing new; all on the thread of `run`. `paces`: of single flows, by name. `after`: names of the flows
-    that write what a flow reads, by its name. Until `continuous`, such a flow begins when those are done; else it
-    waits until their tables exist, and looks for new rows when they commit.
+    source has nothing new; all on the thread of `run`. `pace`: of flows without a pace of their own. A flow that reads
+    what others write begins when those are done; with `continuous` it waits until their tables exist, and looks for new
+    rows when they commit.
     """
 
     flows: Sequence[Flow]
     pace: Pace = field(default_factory=Pace)
-    paces: Mapping[str, Pace] = field(default_factory=dict)
-    after: Mapping[str, Sequence[str]] = field(default_factory=dict)
     report: Callable[[str, BatchResult], None] = lambda _name, _result: None
     on_error: Callable[[str, Exception], None] = lambda _name, _error: None
     on_change: Callable[[FlowState], None] = lambda _state: None
@@ -118,14 +86,14 @@ class Runner:
     def __post_init__(self) -> None:
         """Raises: InvalidConfigError: two flows have one name, or flows wait for each other."""
         self.states = [
-            FlowState(flow=flow, pace=self.paces.get(flow.name, self.pace), result=IngestResult(flow=flow.name))
+            FlowState(flow=flow, pace=flow.pace or self.pace, result=IngestResult(flow=flow.name))
             for flow in self.flows
         ]
         by_name = {state.name: state for state in self.states}
         if len(by_name) < len(self.states):
             raise InvalidConfigError("two flows have one name: expected a name of its own for each flow")
         for state in self.states:
-            state.after = tuple(by_name[name] for name in self.after.get(state.name, ()) if name in by_name)
+            state.after = tuple(by_name[name] for name in state.flow.after if name in by_name)
         try:
             TopologicalSorter({one.name: [earlier.name for earlier in one.after] for one in self.states}).prepare()
         except CycleError as error:

@@ -82,25 +82,20 @@ def age_text(seconds: float | None) -> str:
 
 
 def status_of(
-    flow: Flow,
-    *,
-    plans: bool = True,
-    needs_spark: bool = False,
-    last_error: str | None = None,
-    last_error_at: str | None = None,
+    flow: Flow, *, plans: bool = True, last_error: str | None = None, last_error_at: str | None = None
 ) -> FlowStatus:
     """Return the status of a flow; the source plans its next batch, but reads no rows.
 
-    Without `plans`, the source is left alone, and the lag is not known. `needs_spark`: the batches of the flow are read
-    in Spark; without a session the lag may not be known. `last_error` and `last_error_at` were stored by
-    the process that ran the flow. An error now becomes `problem`.
+    Without `plans`, the source is left alone, and the lag is not known; it may not be known either if the flow needs
+    Spark and has no session. `last_error` and `last_error_at` were stored by the process that ran the flow. An error
+    now becomes `problem`.
     """
     found: dict[str, object] = {"last_error": last_error, "last_error_at": last_error_at}
     try:
         begun = flow.begun()
         found |= _committed(begun)
         if plans:
-            found |= _left(flow, begun, needs_spark)
+            found |= _left(flow, begun)
     except Exception as error:  # also of a source of the user: the status of the other flows is printed
         found["problem"] = str(error) or type(error).__name__
     return FlowStatus(flow=flow.name, table=flow.target.path, **found)  # type: ignore[arg-type]
@@ -121,11 +116,11 @@ def _committed(begun: Begun) -> dict[str, object]:
     }
 
 
-def _left(flow: Flow, begun: Begun, needs_spark: bool) -> dict[str, object]:
+def _left(flow: Flow, begun: Begun) -> dict[str, object]:
     try:
         batch = flow.source.plan(flow.request(begun, is_look=True))
     except (UnsupportedError, InvalidConfigError) as error:
-        if not needs_spark or (flow.spark is not None and isinstance(error, InvalidConfigError)):
+        if not flow.needs_spark or (flow.spark is not None and isinstance(error, InvalidConfigError)):
             raise
         without = "" if flow.spark is not None else " without Spark (--spark)"
         return {"notes": (f"the lag is not known{without}: {error}",)}
