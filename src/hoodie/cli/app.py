@@ -85,7 +85,6 @@ class _Commands(TyperGroup):
     """The group of all commands: turns errors that need no traceback into one line and an exit code."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands in sections."""
         for title, names in {**SECTIONS, "Groups of commands": GROUPS}.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
@@ -93,7 +92,6 @@ class _Commands(TyperGroup):
                 formatter.write_dl([(name, found.get_short_help_str(width)) for name, found in commands if found])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command of this call."""
         if ctx.invoked_subcommand != "demo":
             _hide_pandas()
         try:

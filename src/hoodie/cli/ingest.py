@@ -272,7 +272,6 @@ def _preview(job: Job, as_json: bool) -> bool:
 
 
 def _run(job: Job, state: StateFile, as_json: bool) -> bool:
-    """Run a job, and return whether a flow failed."""
     lines = _Lines(as_json)
     runner = Runner(flows=job.flows, pace=job.pace, report=lines.batch, on_error=lines.error, on_change=state.take_down)
     beside = None
@@ -324,7 +323,6 @@ class _Lines:
 
     @going_on()
     def service(self, path: str, found: ServiceResult) -> None:
-        """Print what a table service did."""
         self._print(f"{path}: {found}", "service", {"table": path, **found.to_dict()})
 
     @going_on()
@@ -336,7 +334,6 @@ class _Lines:
 
     @going_on()
     def result(self, found: IngestResult) -> None:
-        """Print the sums of a flow."""
         self._print(str(found), "result", found.to_dict())
 
     def _print(self, text: str, event: str, values: Mapping[str, Any]) -> None:

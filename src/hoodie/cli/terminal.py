@@ -57,7 +57,6 @@ class _Console(Console):
     """A console whose errors are the command's: by itself it ends the process when its reader is gone."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error of the write."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
@@ -67,7 +66,6 @@ def output() -> Console:
 
 
 def _errors() -> Console:
-    """Create a console on the current standard error."""
     return _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
@@ -108,7 +106,6 @@ def _line(text: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one document on one line."""
     typer.echo(to_json(value))
 
 

@@ -104,7 +104,6 @@ class Begun:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The columns of the table."""
         return None if self.view is None else self.view.schema().arrow
 
 
@@ -172,7 +171,6 @@ class Flow:
         return Begun(table=table, view=view, stored=self._known)
 
     def request(self, begun: Begun, *, is_look: bool = False) -> Request:
-        """Return the request of the next batch."""
         schema = self.schema
         if schema is None and begun.schema is not None and not self.transforms:
             schema = begun.schema

@@ -189,7 +189,6 @@ def _names(text: str) -> str | list[str]:
 
 
 def _lines(given: Given, flow: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Return the lines of the job file."""
     yield "# Made of properties of HoodieStreamer. Show what it would do: hoodie ingest JOB --dry-run"
     yield from (f"{key} = {_toml(value)}" for key, value in given.job.items())
     if given.comments:

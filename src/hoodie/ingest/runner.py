@@ -46,7 +46,6 @@ class FlowState:
     failures: int = 0
     """Failures since the last success."""
     failures_total: int = 0
-    rows_written: int = 0
     batch_seconds: float | None = None
     """Of the last batch that was committed."""
     last_success: float | None = None
@@ -58,7 +57,6 @@ class FlowState:
 
     @property
     def name(self) -> str:
-        """The name of the flow."""
         return self.flow.name
 
 
@@ -175,10 +173,23 @@ class Runner:
             state.result = replace(state.result, notes=(*state.result.notes, note))
 
     def _committed(self, state: FlowState, batch: BatchResult) -> None:
+        """Add a batch to the sums of its flow, of whose notes and instants the newest stay; set when the next one runs."""
         now, pace = time.monotonic(), state.pace
-        state.result = _added(state.result, batch)
-        written = batch.write
-        state.rows_written += written.inserted + written.updated + (written.deleted or 0)
+        done, write = state.result, batch.write
+        state.result = replace(
+            done,
+            batches=done.batches + 1,
+            inserted=done.inserted + write.inserted,
+            updated=done.updated + write.updated,
+            deleted=done.deleted + (write.deleted or 0),
+            bad_rows=done.bad_rows + batch.bad_rows,
+            bytes_written=done.bytes_written + write.bytes_written,
+            instants=(*done.instants, write.instant)[-_INSTANTS_KEPT:],
+            place=batch.place or done.place,
+            lag_rows=batch.lag_rows,
+            lag_seconds=batch.lag_seconds,
+            notes=tuple(dict.fromkeys((*done.notes, *write.notes, *batch.notes)))[-_NOTES_KEPT:],
+        )
         state.due = max(now, state.began + pace.interval) if self.pace.continuous else now
         if not batch.place:  # a full read: the source has no place to go on from
             state.is_done, state.due = not self.pace.continuous, now + max(pace.interval, pace.idle)
@@ -230,22 +241,3 @@ def missing_table(writers: Sequence[Flow]) -> str | None:
         if target.table is None and not exists(target.path, storage_options=target.storage_options):
             return target.path
     return None
-
-
-def _added(result: IngestResult, batch: BatchResult) -> IngestResult:
-    """Add a batch to the sums of its flow; of its notes, the newest stay."""
-    write = batch.write
-    return replace(
-        result,
-        batches=result.batches + 1,
-        inserted=result.inserted + write.inserted,
-        updated=result.updated + write.updated,
-        deleted=result.deleted + (write.deleted or 0),
-        bad_rows=result.bad_rows + batch.bad_rows,
-        bytes_written=result.bytes_written + write.bytes_written,
-        instants=(*result.instants, write.instant)[-_INSTANTS_KEPT:],
-        place=batch.place or result.place,
-        lag_rows=batch.lag_rows,
-        lag_seconds=batch.lag_seconds,
-        notes=tuple(dict.fromkeys((*result.notes, *write.notes, *batch.notes)))[-_NOTES_KEPT:],
-    )

@@ -42,7 +42,6 @@ class Checks:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a check runs."""
         return any(check.state == "running" for check in [*self._checks.values()])
 
     def state(self, table_id: str) -> dict[str, Any]:

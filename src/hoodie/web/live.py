@@ -103,7 +103,6 @@ class Watchers:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """End all listeners."""
         self._is_closed = True
         for watcher in self._watchers.values():
             watcher.changed.set()

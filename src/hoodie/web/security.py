@@ -113,7 +113,6 @@ class Guarded:
         self._app, self._gate = app, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or hand it on."""
         if scope["type"] != "http":
             return
 

@@ -47,7 +47,6 @@ class _Part:
         return hoodie.open(self.table_path, spark=self.engine.session)
 
     def create(self, path: Path, columns: Any, **more: Any) -> hoodie.Table:
-        """Create a table of flights."""
         return hoodie.create(path, columns, **_KEYS, **more, spark=self.engine.session)
 
     def upsert(self, month: int) -> WriteResult:
@@ -71,7 +70,6 @@ class Story(_Part):
     """Instants of the monthly upserts."""
 
     def chapters(self) -> Iterator[Chapter]:
-        """Return the title and the function of each chapter, in order."""
         yield "bulk_insert: the year's schedule", self.insert_schedules
         for month in self.flights.months:
             yield f"upsert: actual times of month {month}", partial(self.upsert_actuals, month)
@@ -271,7 +269,6 @@ class LogStory(_Part):
     """The second part, on a merge-on-read table."""
 
     def chapters(self) -> Iterator[Chapter]:
-        """Return the title and the function of each chapter, in order."""
         yield "merge-on-read: the schedule, and two months in log files", self.write_logs
         yield "read: base files and log files are merged", self.read_merged
         yield "compact: plan, and upsert the next month", self.plan_and_go_on

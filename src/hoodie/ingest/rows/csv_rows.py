@@ -61,7 +61,6 @@ class CsvRows:
         )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, once."""
         done, batch = 0, self._first
         while batch is not None:
             yield from self._fit(batch, done)

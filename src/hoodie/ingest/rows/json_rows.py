@@ -66,7 +66,6 @@ class JsonRows:
         self.schema = pa.schema([*known, *map(pa.field, others, inferred)])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, once."""
         for batch in itertools.chain([self._first], self._batches):
             yield from self._fit(batch)
 

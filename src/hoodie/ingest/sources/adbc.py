@@ -63,10 +63,6 @@ class Adbc(Selection):
         return f"Adbc({masked(self.uri, secrets_of(self.uri))}, {self.name})"
 
     def plan(self, request: Request) -> Batch | None:
-        """Return the next batch; None if there is nothing new.
-
-        Raises: SourceError, UnsupportedError, InvalidConfigError.
-        """
         with self._connected() as connection:
             database = _AdbcDatabase(self, connection, self._dialect)
             selected = database.select_list()
@@ -127,7 +123,6 @@ class _Driver:
     template: Any = None
 
     def connection(self, module: Any, uri: str) -> Any:
-        """Return a new connection."""
         if self.template is None:
             template = module.connect(uri)
             # Only the copies are used; a server has few connections.

@@ -52,7 +52,6 @@ class Dialect:
     session: str | None = None
 
     def quoted(self, name: str) -> str:
-        """Return a name of a column as SQL."""
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
 
     def value(self, column: str, kind: Kind) -> str:
@@ -190,7 +189,6 @@ class PostgresColumn:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the values."""
         return _KEPT.get(self.type, Kind.OTHER)
 
     @property

@@ -259,11 +259,9 @@ class _Choice:
 
     @property
     def read(self) -> list[FileInfo]:
-        """The files that are read."""
         return [info for info in self.files if info.size_bytes]
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a user should know of the files."""
         empty = [info.path for info in self.files if not info.size_bytes]
         later = [info.path for info in self.left if info.modified_ms > self.now_ms]
         notes = []

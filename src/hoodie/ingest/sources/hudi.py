@@ -261,24 +261,15 @@ class _Span:
 
     @property
     def about(self) -> str:
-        """The commits in words."""
         return f"{counted(len(self.commits), 'commits')} in ({self.after}, {self.until}]"
 
     def unseen(self, path: str) -> tuple[str, ...]:
         """Return notes on deletes that mode latest does not see."""
-        replaced = [f"{time} ({kind})" for time, kind in self.commits.items() if kind in _REPLACING]
-        notes = []
-        if replaced:
-            notes.append(
-                f'{path}: rows that {", ".join(replaced)} replaced or deleted stay in the target; mode = "cdc" deletes '
-                "them there"
-            )
+        replaced = ", ".join(f"{time} ({kind})" for time, kind in self.commits.items() if kind in _REPLACING)
+        left = [f"rows that {replaced} replaced or deleted stay in the target"] if replaced else []
         if self.deleted:
-            notes.append(
-                f"{path}: {self.deleted} rows that the commits deleted stay in the target, if it has them; "
-                'mode = "cdc" deletes them there'
-            )
-        return tuple(notes)
+            left.append(f"{self.deleted} rows that the commits deleted stay in the target, if it has them")
+        return tuple(f'{path}: {rows}; mode = "cdc" deletes them there' for rows in left)
 
     def lag_seconds(self, view: TableView) -> float:
         """Return the age of the first commit behind the batch; 0 if there is none."""

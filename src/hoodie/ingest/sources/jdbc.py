@@ -95,10 +95,6 @@ class Jdbc(Selection):
         return f"Jdbc({masked(self.url, self._secrets)}, {self.name})"
 
     def plan(self, request: Request) -> Batch | None:
-        """Return the next batch; None if there is nothing new.
-
-        Raises: SourceError, UnsupportedError, InvalidConfigError.
-        """
         if request.spark is None:
             raise UnsupportedError(
                 'jdbc: expected a Spark session, found none; the source "adbc" reads PostgreSQL without Spark'
