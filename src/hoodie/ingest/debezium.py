@@ -199,6 +199,4 @@ def _payloads(values: pa.StructArray) -> pa.StructArray:
 
 def _member(rows: pa.StructArray, path: str) -> pa.Array:
     """Return a member of objects, null where one of the objects on the path is null."""
-    for name in path.split("."):
-        rows = pc.struct_field(rows, name)
-    return rows
+    return pc.struct_field(rows, path.split("."))

@@ -173,7 +173,7 @@ class Runner:
             state.result = replace(state.result, notes=(*state.result.notes, note))
 
     def _committed(self, state: FlowState, batch: BatchResult) -> None:
-        """Add a batch to the sums of its flow, of whose notes and instants the newest stay; set when the next one runs."""
+        """Add a batch to the sums of its flow; of its notes and instants, the newest stay."""
         now, pace = time.monotonic(), state.pace
         done, write = state.result, batch.write
         state.result = replace(

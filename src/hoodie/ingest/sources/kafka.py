@@ -24,7 +24,7 @@ from hoodie.ingest.json_types import SAMPLED_ROWS, JsonParser, infer_schema
 from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
 from hoodie.ingest.sources.kafka_client import MESSAGE, METADATA, OFFSET, PARTITION, Broker, Range, shown
-from hoodie.ingest.values import DecodedWith, Form, JsonForm, TextForm, decoded
+from hoodie.ingest.values import DecodedWith, Form, TextForm, decoded
 from hoodie.records.change import IS_DELETED
 from hoodie.records.sql.types import type_named
 
@@ -172,15 +172,13 @@ class Kafka:
     def _read(self, ranges: Mapping[int, Range], request: Request) -> Decoded:
         form, ties = self._form(ranges, request), self.format == "debezium"
         has_no_rows = form is None
-        if form is None:
-            form = JsonForm(JsonParser(pa.schema([])), skips_null=ties or self.nulls == "skip")
+        work = DecodedWith(form or JsonParser(pa.schema([])), skips_null=ties or self.nulls == "skip")
         if request.spark is None or has_no_rows:
-            work = DecodedWith(form)
             messages = self._broker().messages(self.topic, ranges, metadata=self.metadata_columns)
             # Each piece is decoded as it arrives, so the raw values of one piece are in memory.
             pieces = [work(piece) for piece in messages] or [work.schema_for(self._columns()).empty_table()]
             return replace(divided(pa.concat_tables(pieces), _ORDER), deletes_tie=ties, has_no_rows=has_no_rows)
-        found = decoded(self._spark_messages(request.spark, ranges), form, self._columns(), _ORDER)
+        found = decoded(self._spark_messages(request.spark, ranges), work, self._columns(), _ORDER)
         return replace(found, deletes_tie=ties)
 
     def _columns(self) -> pa.Schema:
@@ -223,9 +221,8 @@ class Kafka:
 
         Returns None if it does, and no message of the batch has a value.
         """
-        skips = self.nulls == "skip"
         if self.format == "text":
-            return TextForm(skips)
+            return TextForm()
         # The text of an Avro schema has the columns of the values; the columns of a table win over it.
         writer = self.schema if self.format == "avro" and isinstance(self.schema, str) else None
         given = self._given_schema()
@@ -239,11 +236,11 @@ class Kafka:
         if schema is None:
             return None
         if self.format == "avro":
-            return AvroForm(schema, writer, self.registry, skips)
+            return AvroForm(schema, writer, self.registry)
         if self.format == "debezium":
             extra = tuple(self.debezium_columns)
             return DebeziumForm(schema, extra, self.epoch, keys=request.keys, deletes_by=request.deletes_by)
-        return JsonForm(JsonParser(schema, self.unknown, self.epoch), skips)
+        return JsonParser(schema, self.unknown, self.epoch)
 
     def _schema_of_values(self, sample: pa.ChunkedArray) -> pa.Schema | None:
         """Return the columns of the first values of a batch; None if there are no values."""
