@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from posixpath import splitext
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import fastavro
 import numpy as np
@@ -62,15 +62,6 @@ class RowFile:
         return self.open() if codec is None else pa.CompressedInputStream(self.open(), codec)
 
 
-class Rows(Protocol):
-    """The rows of a file, which can be read once."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
-
-
 def endings(name: str) -> tuple[str, str]:
     """Return the ending of a name without the ending of a compression, and the ending of the whole name.
 
@@ -95,61 +86,66 @@ def read_rows(file: RowFile, options: InputOptions, bad: BadLine | None = None) 
     """
     _check_beginning(file)
     if file.kind == ".parquet":
-        return _ParquetRows(file.open())
+        return _parquet_rows(file.open())
     if file.kind == ".avro":
-        return _AvroRows(file.open())
+        return _avro_rows(file.open())
     if file.kind == ".csv":
         return CsvRows(file.unpacked, options, bad)
     return JsonRows(io.BufferedReader(file.unpacked()), options, bad)
 
 
-class _ParquetRows:
-    """The rows of a Parquet file."""
+@dataclass(frozen=True, slots=True)
+class _StoredRows:
+    """The rows of a file that declares its columns; `errors`: of the library that reads them."""
 
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file = pq.ParquetFile(file)
-        self.schema = self._file.schema_arrow
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    errors: tuple[type[Exception], ...]
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         done = 0
         try:
-            for batch in self._file.iter_batches():
+            for batch in self.batches:
                 yield batch
                 done += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
+        except self.errors as error:
             raise InvalidConfigError(f"the rows after row {done} cannot be read ({error})") from error
 
 
-class _AvroRows:
-    """The rows of an Avro file: fastavro unpacks the blocks and finds the rows, which are decoded by column."""
+Rows = _StoredRows | CsvRows | JsonRows
+"""The rows of a file, which can be read once."""
 
-    def __init__(self, file: pa.NativeFile) -> None:
-        try:
-            self._blocks: Any = fastavro.block_reader(file)
-            self._text = json.dumps(json.loads(self._blocks.metadata["avro.schema"]))
-            bare = bare_schema(self._text, path="the file's schema")
-            self.schema = avro_to_arrow(self._text, path="the file's schema")
-            self._written = fastavro.parse_schema(bare)
-            # A reader without fields skips the values of a row: only its end is of interest.
-            self._nothing = fastavro.parse_schema({**bare, "fields": []})
-        except (UnsupportedError, *_AVRO_ERRORS) as error:
-            raise InvalidConfigError(f"expected an Avro file of records ({error})") from error
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        done = 0
-        try:
-            for block in self._blocks:
-                content = block.bytes_
-                ends = [0]
-                for _ in range(block.num_records):
-                    fastavro.schemaless_reader(content, self._written, self._nothing)
-                    ends.append(content.tell())
-                bounds = np.array(ends, np.int64)
-                rows = decode_rows(content.getvalue(), bounds[:-1], bounds[1:], self._text, path="a block")
-                yield from rows.to_batches()
-                done += block.num_records
-        except _AVRO_ERRORS as error:
-            raise InvalidConfigError(f"the rows after row {done} cannot be read ({error})") from error
+def _parquet_rows(file: pa.NativeFile) -> _StoredRows:
+    found = pq.ParquetFile(file)
+    return _StoredRows(found.schema_arrow, found.iter_batches(), (pa.ArrowException, OSError))
+
+
+def _avro_rows(file: pa.NativeFile) -> _StoredRows:
+    """Return the rows of an Avro file: fastavro unpacks the blocks and finds the rows, which are decoded by column."""
+    try:
+        blocks: Any = fastavro.block_reader(file)
+        text = json.dumps(json.loads(blocks.metadata["avro.schema"]))
+        bare = bare_schema(text, path="the file's schema")
+        schema = avro_to_arrow(text, path="the file's schema")
+        written = fastavro.parse_schema(bare)
+        # A reader without fields skips the values of a row: only its end is of interest.
+        nothing = fastavro.parse_schema({**bare, "fields": []})
+    except (UnsupportedError, *_AVRO_ERRORS) as error:
+        raise InvalidConfigError(f"expected an Avro file of records ({error})") from error
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for block in blocks:
+            content = block.bytes_
+            ends = [0]
+            for _ in range(block.num_records):
+                fastavro.schemaless_reader(content, written, nothing)
+                ends.append(content.tell())
+            bounds = np.array(ends, np.int64)
+            rows = decode_rows(content.getvalue(), bounds[:-1], bounds[1:], text, path="a block")
+            yield from rows.to_batches()
+
+    return _StoredRows(schema, batches(), _AVRO_ERRORS)
 
 
 @contextmanager

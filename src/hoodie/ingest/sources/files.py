@@ -25,9 +25,7 @@ from hoodie.storage import FileInfo, Store, has_folder, open_store
 
 _ENDINGS: Final = {
     ".parquet": "parquet",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     ".csv": "csv",
     ".avro": "avro",
     ".orc": "orc",
