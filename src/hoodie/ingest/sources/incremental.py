@@ -44,7 +44,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What a source of a database reads: `table` (as in SQL) or `query`, and the options of `Jdbc` on its column."""
+    """What a source of a database reads: `table` (as in SQL) or `query`, and the keys on its column."""
 
     table: str | None = None
     query: str | None = None

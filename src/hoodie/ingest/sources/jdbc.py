@@ -44,21 +44,7 @@ _NAMES_WITHOUT_CLIENT_TYPE: Final = {
 class Jdbc(Selection):
     """Rows of a table or query of a database, read by Spark: in full, or by an incremental column.
 
-    `url`: `jdbc:…`. `table` is SQL (quote names that need it); or `query`. `user`, `password`, `options`: for the
-    driver. `driver`: its class; PostgreSQL, MySQL and MariaDB have one. Its jar is on Spark's class path.
-
-    `column`: a number, date, timestamp or text, whose value grows with each change of a row. The place is its greatest
-    value as text, as in JVM Hudi. A batch has whole ties: rows of equal values are in one batch. A row that becomes
-    visible after a batch, with a value up to the place, is never read. Transactions that commit late therefore need
-    `lag_seconds`: the age, by the database's clock, that rows of a timestamp column must have; rows of a date column
-    wait until the day is over. Timestamps without time zone are UTC in PostgreSQL, and of the connection's time zone
-    elsewhere. Texts have the order of their bytes in PostgreSQL (an index with `COLLATE "C"` serves it), elsewhere the
-    order of the column.
-
-    Rows with NULL in the column are never read. `nulls`: "note" counts them for the first batch of a process; "error"
-    counts them for each batch, and refuses it if there are any. `counts_lag`: count the rows behind
-    each batch, which may scan the table. `partition_column` (a number, date or timestamp) and `partitions`: that many
-    queries read the batch, in transactions of their own. `fetch_size`: rows of one fetch; 0: the driver decides.
+    The place is the greatest value of `column` as text, as in JVM Hudi. docs/ingest/databases.md: the keys.
 
     Types of PostgreSQL that Spark lacks, and numeric without digits, become text. Other databases have Spark's types.
     """

@@ -38,18 +38,7 @@ _TASKS_MAX: Final = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """Messages of a topic as rows, in batches of offsets.
-
-    `servers`: addresses, with commas between them. `format` of the values: json, text, avro, debezium. `start` of a
-    flow without a place: earliest, latest, a time (ISO 8601), or offsets as a dict or a place. `schema`: a dict of
-    columns and Spark SQL types, or the text of an Avro schema; without it the schema of the table, otherwise inferred
-    from the first 1,000 messages of the batch. `registry`: the address of a schema registry, for avro.
-
-    `gone`: error, or skip the offsets that the topic does not have any more, with a note. `nulls`: messages without a
-    value are bad rows, or skip them (debezium always skips them). `unknown`: members of JSON objects that the schema
-    lacks are ignored, or bad. `epoch`: the unit of numbers in columns of timestamps: s, ms, us, ns.
-    `debezium_columns`: columns of the event to add, such as `_event_lsn`. `metadata_columns`: add the topic, partition,
-    offset, timestamp and key of the message. `options`: for the clients, by the names of librdkafka.
+    """Messages of a topic as rows, in batches of offsets. docs/ingest/kafka.md: the keys.
 
     In process the rows of a batch are in memory: without a `limit` of the flow, it has at most 1,000,000 offsets.
     """
