@@ -109,19 +109,14 @@ def changes(
     """
     from hoodie.read.changes import plan_batch
     from hoodie.read.local import count_rows, first_rows, stream
-    from hoodie.view.still_there import planned_again
 
     if place and limit is not None:
         raise typer.BadParameter("--place goes past all rows of the span, so --limit would lose rows: leave out one")
     columns = _columns(call.table, column, meta)
-    condition = None
-    if where is not None:
-        from hoodie.records.condition import Condition
-
-        condition = Condition.of_call(where, lambda: call.table.schema.names)
-    batch = planned_again(
-        call.table.view,
-        lambda view: plan_batch(view, since, until, columns=columns, where=condition, fallback=fallback.value),
+    context = call.table._context
+    condition = context.condition_of(where, None)
+    batch = context.planned(
+        lambda view: plan_batch(view, since, until, columns=columns, where=condition(view), fallback=fallback.value)
     )
     plan = batch.scan
     if call.as_json and limit is None:
