@@ -85,7 +85,7 @@ class Kafka:
 
         Raises: SourceError if no broker answers, the topic is gone or another one, or offsets are gone.
         """
-        bounds = self._broker().bounds(self.topic)
+        bounds = self._broker().bounds()
         notes: list[str] = []
         if request.after is None:
             first = self._first_offsets(bounds)
@@ -132,7 +132,7 @@ class Kafka:
         if offsets is None:
             return {number: both[self.start == "latest"] for number, both in bounds.items()}
         if isinstance(offsets, datetime):
-            return self._broker().offsets_at(self.topic, bounds, int(offsets.timestamp() * 1000))
+            return self._broker().offsets_at(bounds, int(offsets.timestamp() * 1000))
         if unknown := sorted(set(offsets) - set(bounds)):
             raise SourceError(
                 f"topic {self.topic!r} has no partition {', '.join(map(str, unknown))}, which start names"
@@ -163,7 +163,7 @@ class Kafka:
         has_no_rows = form is None
         work = DecodedWith(form or JsonParser(pa.schema([])), skips_null=ties or self.nulls == "skip")
         if request.spark is None or has_no_rows:
-            messages = self._broker().messages(self.topic, ranges, metadata=self.metadata_columns)
+            messages = self._broker().messages(ranges, metadata=self.metadata_columns)
             # Each piece is decoded as it arrives, so the raw values of one piece are in memory.
             pieces = [work(piece) for piece in messages] or [work.schema_for(self._columns()).empty_table()]
             return replace(divided(pa.concat_tables(pieces), _ORDER), deletes_tie=ties, has_no_rows=has_no_rows)
@@ -247,11 +247,11 @@ class Kafka:
         present = {number: both for number, both in ranges.items() if both[0] < both[1]}
         share = max(SAMPLED_ROWS // max(len(present), 1), 1)
         first = {number: (low, min(low + share, end)) for number, (low, end) in present.items()}
-        pieces = [MESSAGE.empty_table(), *self._broker().messages(self.topic, first, metadata=False)]
+        pieces = [MESSAGE.empty_table(), *self._broker().messages(first, metadata=False)]
         found = pa.concat_tables(pieces).sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])[VALUE].drop_null()
         if len(found) or first == present:
             return found
-        later = self._broker().messages(self.topic, present, metadata=False)
+        later = self._broker().messages(present, metadata=False)
         return next((piece[VALUE].drop_null() for piece in later if piece[VALUE].null_count < len(piece)), found)
 
     def _given_schema(self) -> pa.Schema | None:
@@ -284,7 +284,8 @@ class Kafka:
         return offsets
 
     def _broker(self) -> Broker:
-        return Broker(self.servers, {name: str(value) for name, value in self.options.items()}, self.timeout_seconds)
+        options = {name: str(value) for name, value in self.options.items()}
+        return Broker(self.servers, self.topic, options, self.timeout_seconds)
 
 
 def _schema_of_avro(text: str) -> pa.Schema:
