@@ -160,11 +160,7 @@ class Flow:
         return self._attempt()
 
     def begun(self) -> Begun:
-        """Return the table as it is now, with the place of its newest commit.
-
-        Raises: as `hoodie.open`; InvalidConfigError if there is no table, and the flow must not create it;
-            CorruptFileError.
-        """
+        """Return the table as it is now, with the place of its newest commit."""
         table = self.target.opened()
         view = None if table is None else table.view()
         self._known = StoredPlace() if view is None else stored_place(view, self.key, self._known)

@@ -48,8 +48,6 @@ class Files:
 
     `limit` of a request is the most files of a batch; its first millisecond may have more. Lines of CSV and JSON that
     do not parse, or do not fit, are bad rows. Memory in process: as `read_files`.
-
-    Raises: InvalidConfigError for a wrong option.
     """
 
     path: str

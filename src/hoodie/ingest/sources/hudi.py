@@ -86,10 +86,7 @@ class Hudi:
 
     @property
     def place_version(self) -> int:
-        """The version of Hudi's checkpoints that the place has: 2 is a completion time, 1 a requested time.
-
-        Raises: as `hoodie.open`.
-        """
+        """The version of Hudi's checkpoints that the place has: 2 is a completion time, 1 a requested time."""
         table = self._opened[1] if self._opened is not None else self._table(None)
         return 2 if table.view().config.version.has_completion_time_in_name else 1
 

@@ -92,8 +92,6 @@ def plan_batch(
     """Return the next batch, or None. `read` reads the rows of a condition; None: all rows.
 
     A full read has the empty place, and is the last batch of its run.
-
-    Raises: SourceError, UnsupportedError, InvalidConfigError.
     """
     if selection.column is None:
         if request.after == "":

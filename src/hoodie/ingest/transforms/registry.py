@@ -43,8 +43,6 @@ class Sql:
         """Return the rows of the query. In process they are a stream, if `rows` is a reader.
 
         Memory in process: what DuckDB needs for the query, and all rows of a reader that the query reads twice.
-
-        Raises: as `query_on_spark` and `query_in_process`.
         """
         query = self.query.replace(_JVM_NAME, _NAME)
         if context.spark is not None and not is_spark(rows):
