@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from hoodie.cli.options import AsJson
 from hoodie.cli.signals import interrupted
 from hoodie.cli.terminal import Answer, going_on, print_answer, print_error, print_json, print_note
+from hoodie.cli.words import result_in_words
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.ingest.flow import Flow
 from hoodie.ingest.job import BESIDE, OFF, Job, job_of
@@ -263,7 +264,7 @@ def _preview(job: Job, as_json: bool) -> bool:
             print_error(HoodieError(f"{flow.name}: {error}"))
             continue
         if found is not None:
-            print_answer(Answer(str(found), [{"event": "preview", **found.to_dict()}]), as_json)
+            print_answer(Answer(str(result_in_words(found, None)), [{"event": "preview", **found.to_dict()}]), as_json)
         else:
             about = f"waits for {missing}, which an earlier flow creates" if missing else "nothing new"
             event = {"event": "preview", "flow": flow.name, "rows": 0, "waits_for": missing}
@@ -323,7 +324,7 @@ class _Lines:
 
     @going_on()
     def service(self, path: str, found: ServiceResult) -> None:
-        self._print(f"{path}: {found}", "service", {"table": path, **found.to_dict()})
+        self._print(f"{path}: {result_in_words(found, path)}", "service", {"table": path, **found.to_dict()})
 
     @going_on()
     def error(self, name: str, error: Exception) -> None:
@@ -334,7 +335,7 @@ class _Lines:
 
     @going_on()
     def result(self, found: IngestResult) -> None:
-        self._print(str(found), "result", found.to_dict())
+        self._print(str(result_in_words(found, None)), "result", found.to_dict())
 
     def _print(self, text: str, event: str, values: Mapping[str, Any]) -> None:
         print_answer(Answer(text, [{"event": event, **values}]), self.as_json)

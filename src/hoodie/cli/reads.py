@@ -13,6 +13,7 @@ import typer
 import hoodie
 from hoodie.cli.options import AsOf, Call, Columns, Where, names_of, pairs, table_command
 from hoodie.cli.terminal import Answer, cell, output, print_answer, print_json, print_note, print_rows
+from hoodie.cli.words import in_words
 from hoodie.format.json_values import printable_values, to_json
 
 Meta = Annotated[bool, typer.Option("--meta", help="Print the _hoodie_* columns too.")]
@@ -45,7 +46,10 @@ def info(call: Call) -> Answer:
         raise hoodie.TableNotFoundError(f"{call.path} is no table, and no folder in it is one")
     tables = [hoodie.open(path, storage_options=options, spark=False) for path in paths]
     cards = {table.path: card_of(table.view()) for table in tables}
-    texts = [card_text(path, card) for path, card in cards.items()]
+    texts = [
+        card_text(path, {**card, "findings": in_words(card["findings"], given)})
+        for given, (path, card) in zip(paths, cards.items(), strict=True)
+    ]
     return Answer("\n\n".join(texts), [{"path": path, **card} for path, card in cards.items()])
 
 

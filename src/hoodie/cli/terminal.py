@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hoodie.cli.words import in_words
+from hoodie.cli.words import in_words, result_in_words
 from hoodie.display import size_text
 from hoodie.format.json_values import printable_values, rows_of, to_json
 from hoodie.progress import Progress, listening
@@ -125,15 +125,16 @@ class Printable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command answers: a text for people, and JSON documents."""
+    """What a command answers: a text for people, which is printed as it is, and JSON documents."""
 
     text: str
     documents: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def of(cls, *results: Printable) -> Answer:
-        """Return the texts of results one below the other, and a document for each."""
-        return cls("\n".join(map(str, results)), [result.to_dict() for result in results])
+    def of(cls, *results: Printable, table: str | None = None) -> Answer:
+        """Return the texts of results one below the other, and a document for each; `table` as for `in_words`."""
+        texts = (str(result_in_words(result, table)) for result in results)
+        return cls("\n".join(texts), [result.to_dict() for result in results])
 
 
 def print_answer(
@@ -146,7 +147,7 @@ def print_answer(
 ) -> None:
     """Print rows, a result or an answer; an empty text is not printed.
 
-    `own` and `whole` as for `print_table`; `table`: the path in the arguments, as for `in_words`.
+    `own` and `whole` as for `print_table`; `table`: the path in the arguments, as for `in_words`, for a result.
     """
     if isinstance(found, pa.Table):
         if as_json:
@@ -156,12 +157,12 @@ def print_answer(
         else:
             print_table(output(), found, own=own, whole=whole)
         return
-    answer = found if isinstance(found, Answer) else Answer.of(found)
+    answer = found if isinstance(found, Answer) else Answer.of(found, table=table)
     if as_json:
         for document in answer.documents:
             print_json(document)
     elif answer.text:
-        typer.echo(in_words(answer.text, table))
+        typer.echo(answer.text)
 
 
 def print_table(console: Console, rows: pa.Table, *, own: bool = False, whole: bool = False) -> None:
