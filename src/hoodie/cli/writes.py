@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import pyarrow as pa
 import typer
@@ -30,13 +30,10 @@ from hoodie.cli.options import (
 )
 from hoodie.cli.terminal import print_answer, print_json
 from hoodie.engine import ArrowDataset
-from hoodie.errors import InvalidConfigError
+from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.avro.schema import META_FIELDS
 from hoodie.ingest.rows.rules import InputOptions
 from hoodie.write.result import WriteResult
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _META = [pa.field(name, pa.string()) for name in META_FIELDS]
 
@@ -93,7 +90,8 @@ def create(
     if as_json:
         print_json({"path": table.path, "columns": {field.name: str(field.type) for field in table.schema}})
     else:
-        typer.echo(f"{table.path}: " + ", ".join(f"{field.name} {field.type}" for field in table.schema))
+        columns = (f"{one.name} {one.type}{'' if one.nullable else ' not null'}" for one in table.schema)
+        typer.echo(f"{table.path}: {', '.join(columns)}")
 
 
 def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -> pa.Schema:
@@ -110,37 +108,15 @@ def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -
 
 def _field(text: str) -> pa.Field:
     # sqlglot is loaded only for the option that needs it.
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
+    from hoodie.records.sql.types import field_named
 
-    name, separator, type_name = text.partition(":")
+    name, separator, definition = text.partition(":")
     if not separator or not name:
         raise typer.BadParameter(f"--column: expected NAME:TYPE, found {text!r}")
     try:
-        return pa.field(name, _type(exp.DataType.build(type_name, dialect="spark")))
-    except SqlglotError as error:
-        raise InvalidConfigError(
-            f"column {name!r}: expected a type of Spark SQL such as bigint, found {type_name!r}"
-        ) from error
-
-
-def _type(node: exp.DataType) -> pa.DataType:
-    """Convert a parsed type name to an Arrow type; nested types are converted too."""
-    from sqlglot import exp
-
-    from hoodie.records.sql.cast import arrow_type
-
-    parts = node.expressions
-    wanted = {exp.DataType.Type.ARRAY: 1, exp.DataType.Type.MAP: 2}
-    if len(parts) < wanted.get(node.this, 0):
-        raise InvalidConfigError(f"expected a type with its elements, such as array<string>, found {node.sql('spark')}")
-    if node.this == exp.DataType.Type.STRUCT:
-        return pa.struct([(part.name, _type(part.args["kind"])) for part in parts])
-    if node.this == exp.DataType.Type.ARRAY:
-        return pa.list_(_type(parts[0]))
-    if node.this == exp.DataType.Type.MAP:
-        return pa.map_(_type(parts[0]), _type(parts[1]))
-    return arrow_type(node)
+        return field_named(name, definition)
+    except HoodieError as error:
+        raise InvalidConfigError(f"column {name!r}: {error}") from error
 
 
 @table_command("upsert")
