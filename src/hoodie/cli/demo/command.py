@@ -141,10 +141,13 @@ def _start(log: Path, opened: ExitStack) -> tuple[DemoEngine, str]:
     if session is not None:
         return DemoEngine(session), f"Spark {session.version}, the caller’s session"
     try:
+        room = spark_room()
+    except UnsupportedError:
+        engine = DemoEngine(reason="PySpark is not installed: pip install 'hoodie[spark]'")
+        return engine, "not installed; all steps run in this process"
+    try:
         with _standard_error_in(log):
-            session = spark_room().open_local_session("hoodie demo")
-    except ModuleNotFoundError:
-        return DemoEngine(reason="PySpark is not installed"), "not installed; all steps run in this process"
+            session = room.open_local_session("hoodie demo")
     except UnsupportedError as error:
         engine = DemoEngine(reason=f"{error}; the output of Java is in {log}")
         return engine, "it does not start; all steps run in this process"
