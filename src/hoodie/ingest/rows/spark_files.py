@@ -21,11 +21,11 @@ from hoodie.ingest.rows.many_files import columns_of
 from hoodie.ingest.rows.rules import InputOptions
 from hoodie.ingest.source import Decoded
 from hoodie.records.sql.quoting import quoted
+from hoodie.storage.paths import literal_path
 from hoodie.table.sessions import spark_room
 
 _THREADS: Final = 8
 """Headers of files that the driver reads at once."""
-_GLOB_CHARACTERS: Final = frozenset("\\{}[]*?")
 _CSV: Final = {"header": "true", "escape": '"'}
 """Spark's defaults have no header, and end a quoted field at a doubled quote."""
 _LINES: Final = {"multiline": ("false",), "encoding": ("utf-8", "utf8"), "charset": ("utf-8", "utf8")}
@@ -194,7 +194,7 @@ class SparkRead:
 
     def _load(self, reader: Any, uris: Sequence[str]) -> Any:
         with self._spark_errors():
-            frame = reader.load([_literal(uri) for uri in uris])
+            frame = reader.load([literal_path(uri) for uri in uris])
             # A Connect session plans a read when its schema is needed.
             frame.schema  # noqa: B018
             return frame
@@ -233,11 +233,6 @@ def _type_text(kind: Any) -> str:
     if hasattr(kind, "keyType"):
         return f"map<{_type_text(kind.keyType)}, {_type_text(kind.valueType)}>"
     return str(kind.simpleString())
-
-
-def _literal(uri: str) -> str:
-    """Escape the glob characters of a path, so that Spark reads exactly this file."""
-    return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in uri)
 
 
 def _header(file: RowFile, separator: str) -> tuple[str, ...]:
