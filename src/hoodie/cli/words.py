@@ -25,9 +25,8 @@ _WORDS: Final = tuple(
         (r"(?<=or pass )exist_ok=True", "--exist-ok"),
         (r"storage_options=\{'durable': 'true'\}", "--storage-option durable=true"),
         # Partition paths, such as until=2026, have no quotes, and conditions of the user are not in front of a message.
-        (r"""\Aas_of=(?=['"])""", "--as-of "),
-        (r"""\A(since|until)=(?=['"])""", r"--\1 "),
-        (r"""(?<= is later than )until=(?=['"])""", "--until "),
+        (r"""(\A|(?<=; pass a time, or ))as_of=(?=['"])""", "--as-of "),
+        (r"""(?:\A|(?<= is later than )|(?<=; pass a time, or ))(since|until)=(?=['"])""", r"--\1 "),
         (rf"{_T}changes_since does so with fallback='snapshot'", "--fallback snapshot does so"),
         (r" \(t\.repair\(dry_run=False[^)]*\)\)", ""),
         (rf"{_T}repair\(dry_run=False\)", "`hoodie repair TABLE --execute`"),
