@@ -54,7 +54,8 @@ _WORDS: Final = tuple(
         (rf"{_T}repair\(accept_loss=\[FILE\]\)", "`hoodie repair TABLE --accept-loss FILE`"),
         (r"min_age_seconds=, --min-age", "--min-age"),
         (r"tables=\{…\}", "--table NAME=PATH"),
-        (r"(?<![^\s(])properties=(, --option\b|(?=[ ,]))", "--option"),
+        (r"(?<=\()properties=, --option\b", "--option"),
+        (r"(?<![^\s(])properties=(?= of the write| of t\.index\.build |, found )", "--option"),
     )
 )
 """Calls in messages, with the same call of the command line. The first that matches wins.

@@ -89,7 +89,10 @@ def _tasks(bars: Bars) -> list[tuple[str, float, float | None]]:
         ("open it, or pass exist_ok=True", "open it, or pass --exist-ok"),
         ("as_of='2026' is before the first commit", "--as-of '2026' is before the first commit"),
         ("since='2' is later than until='1'", "--since '2' is later than --until '1'"),
-        ("takes no properties=, found", "takes no --option, found"),
+        ("takes no properties=, found x", "takes no --option, found x"),
+        ("options in properties= of the write", "options in --option of the write"),
+        ("properties= of t.index.build are options", "--option of t.index.build are options"),
+        ("give x=UTC (properties=, --option)", "give x=UTC (--option)"),
     ],
 )
 def test_calls_in_messages_are_commands(call: str, command: str) -> None:
@@ -106,6 +109,8 @@ def test_calls_in_messages_are_commands(call: str, command: str) -> None:
         "as_of=2026/city=sf: as_of=2026 has no rows",
         "exist_ok=True/x.parquet",
         "properties=1/x.parquet, properties=2",
+        "no column 'p': WHERE properties= 5 AND (properties=, 6)",
+        "expected a condition, found properties= of",
         "not a Spark SQL statement: \"UPDATE hoodie.`/t` AS t SET t.timeline = 1 WHERE t.restore AND until='2026'\"",
         "no column 't.clean()', found t.timeline",
         "/lake/t.clean()/x.parquet",
