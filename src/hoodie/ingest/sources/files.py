@@ -44,7 +44,7 @@ class Files:
     change time is not after the place: a file that was copied with its old time, and a file that becomes visible
     later than `lag_seconds` after its change time, such as an upload in parts to S3, whose time is the begin of the
     upload. `after="archive"` and `after="delete"` read such files too: there, every file of the folder is unread.
-    A file that is changed after its read is read again, as a whole.
+    Both need a folder that no other flow reads. A file that is changed after its read is read again, as a whole.
 
     `limit` of a request is the most files of a batch; its first millisecond may have more. Lines of CSV and JSON that
     do not parse, or do not fit, are bad rows. Memory in process: as `read_files`.
