@@ -83,9 +83,10 @@ def in_words(text: str, table: str | None) -> str:
 
 
 def result_in_words(found: Any, table: str | None, *, is_message: bool = False) -> Any:
-    """Return a result whose messages are in the words of the command line; its names, keys and paths stay.
+    """Return a result with the texts of its message fields (`_MESSAGES`) in the words of the command line.
 
-    `table` as for `in_words`. `is_message`: of a text, or of texts, whether it is a message.
+    All other fields, such as names, keys and paths, are unchanged. Results inside the result are rewritten alike.
+    `table` as for `in_words`. `is_message`: whether `found` is the value of a message field.
     """
     if isinstance(found, str):
         return in_words(found, table) if is_message else found

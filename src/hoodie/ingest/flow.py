@@ -116,8 +116,8 @@ class Flow:
     `hoodie.*` options of the writes. `schema`: Arrow schema of the rows of the source. `evolve`: which changes of the
     table's schema are allowed, as `schema` of `Table.upsert`.
 
-    For its runner: `pace`; None for the runner's. `after`: names of the flows that write what this flow reads.
-    `needs_spark`: the flow is to get a session.
+    For its runner: `pace`; None for the runner's, whose `continuous` and `threads` count for every flow. `after`: names
+    of the flows that write what this flow reads. `needs_spark`: the flow is to get a session.
     """
 
     name: str

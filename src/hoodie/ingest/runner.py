@@ -32,8 +32,8 @@ _IDLE_SHARE: Final = 0.1
 class FlowState:
     """How far one flow is in this process. Its runner alone changes it.
 
-    `pace`: of this flow; `continuous` and `threads` count for all flows. `after`: flows of the same runner that write
-    what this flow reads. `due`: when the next batch begins, by the clock `time.monotonic`. `last_success`: when the
+    `pace`: of this flow; `continuous` and `threads` are the runner's. `after`: flows of the same runner that write what
+    this flow reads. `due`: when the next batch begins, by the clock `time.monotonic`. `last_success`: when the
     last batch was committed, or the source had nothing new: seconds since the epoch.
     """
 
@@ -69,9 +69,9 @@ class Runner:
     """Runs flows on a few threads, the longest waiting first.
 
     `report` gets each batch, `on_error` each error, `on_change` the state of a flow after each of both, and when its
-    source has nothing new; all on the thread of `run`. `pace`: of flows without a pace of their own. A flow that reads
-    what others write begins when those are done; with `continuous` it waits until their tables exist, and looks for new
-    rows when they commit.
+    source has nothing new; all on the thread of `run`. `pace`: of flows without a pace of their own; its `continuous`
+    and `threads` count for all flows. A flow that reads what others write begins when those are done; with `continuous`
+    it waits until their tables exist, and looks for new rows when they commit.
     """
 
     flows: Sequence[Flow]

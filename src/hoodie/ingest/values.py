@@ -57,7 +57,9 @@ class Form(Protocol):
         ...
 
     def parse(self, values: pa.Array) -> pa.StructArray | Parsed:
-        """Return a row for each binary value, null where there is none; `Parsed` from a form that judges its rows.
+        """Return a row for each binary value; `Parsed` from a form that judges its rows.
+
+        A null row makes its value bad. The row of a null value may be any row, because `DecodedWith` judges the value.
 
         Raises: ValueError, CorruptFileError if one of them is bad and the parser stops there.
         """
