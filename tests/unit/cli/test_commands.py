@@ -87,6 +87,10 @@ def test_create_takes_columns_by_name_and_type(tmp_path: Path, run: Run) -> None
     }
     for text in ("strang", "int, x", "map<int,int>", "int default 3"):
         assert run.error("create", tmp_path / "u", "-c", f"id:{text}", "-k", "id").startswith("hoodie: column 'id': ")
+    for text in ("", "not null"):
+        expected = "expected a type of Spark SQL, such as bigint or struct<a: int>"
+        error = run.error("create", tmp_path / "u", "--column", f"id:{text}", "-k", "id")
+        assert error == f"hoodie: column 'id': {expected}, found {text!r}\n"
     assert not (tmp_path / "u").exists()
 
 

@@ -47,6 +47,8 @@ def test_a_comment_is_kept() -> None:
         "map<string",
         "(int)",
         "int x",
+        "not null",
+        "comment 'a'",
     ],
 )
 def test_text_that_is_no_type_is_refused(text: str) -> None:
