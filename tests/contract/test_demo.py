@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE = 1000
-NOT_INSTALLED = "PySpark is not installed: pip install 'hoodie[spark]'"
+NOT_INSTALLED = "PySpark is not installed"
 
 
 @pytest.mark.spark
@@ -84,20 +84,30 @@ def test_without_spark_the_same_story_runs_in_process(command: list[str], reason
     assert len(told["steps"]) == 28
     assert "all steps run in this process" in told["steps"][1]["outcome"]
     assert f"The demo ran in process. {reason}" in done.stderr
+    assert done.stderr.count("pip install") == 1
     assert "With Spark, the same calls take and return DataFrames" in done.stderr
     assert hoodie.open(told["table"]).count() == SAMPLE - Flights.load(SAMPLE).cancelled.num_rows
 
 
-def test_a_missing_pyspark_is_named_without_a_log_of_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("missing", "reason", "found"),
+    [
+        ("pyspark", NOT_INSTALLED, "not installed"),
+        ("py4j", "PySpark does not load, because the module py4j is not installed", "it does not load"),
+    ],
+)
+def test_a_missing_module_is_named_without_a_log_of_java(
+    missing: str, reason: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def load() -> Any:
-        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
     monkeypatch.setattr(sessions, "_loaders", [load])
     monkeypatch.setattr(command, "active_session", lambda: None)
     with ExitStack() as opened:
         engine, outcome = command._start(tmp_path / "spark.log", opened)
-    assert (engine.name, engine.reason) == ("in process", NOT_INSTALLED)
-    assert outcome == "not installed; all steps run in this process"
+    assert (engine.name, engine.reason) == ("in process", reason)
+    assert outcome == f"{found}; all steps run in this process"
     assert not (tmp_path / "spark.log").exists()
 
 

@@ -143,8 +143,10 @@ def _start(log: Path, opened: ExitStack) -> tuple[DemoEngine, str]:
     try:
         room = spark_room()
     except UnsupportedError:
-        engine = DemoEngine(reason="PySpark is not installed: pip install 'hoodie[spark]'")
-        return engine, "not installed; all steps run in this process"
+        return DemoEngine(reason="PySpark is not installed"), "not installed; all steps run in this process"
+    except ModuleNotFoundError as error:  # a part of PySpark, such as py4j
+        engine = DemoEngine(reason=f"PySpark does not load, because the module {error.name} is not installed")
+        return engine, "it does not load; all steps run in this process"
     try:
         with _standard_error_in(log):
             session = room.open_local_session("hoodie demo")
