@@ -22,8 +22,8 @@ from bench.child import figures_of, print_figures, tell
 from bench.lanes import SESSION
 from bench.markdown import machine_line, seconds_text, table
 from bench.settings import Settings, machine
-from hoodie.ingest.flow import Flow
-from hoodie.ingest.runner import Pace, Runner
+from hoodie.ingest.flow import Flow, Pace
+from hoodie.ingest.runner import Runner
 from hoodie.ingest.sources.registry import source_of
 from hoodie.ingest.target import Target
 from tests.support.kafka_broker import Broker, running_broker

@@ -6,22 +6,26 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.cli import main
+from hoodie.cli.demo import command
 from hoodie.cli.demo.flights import KEY, Flights
 from hoodie.cli.demo.story import DemoError, expect_same_rows
+from hoodie.table import sessions
 from tests.support.samples import sample_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE = 1000
+NOT_INSTALLED = "PySpark is not installed"
 
 
 @pytest.mark.spark
@@ -64,7 +68,7 @@ main(sys.argv[1:])
     sample_of(
         [
             pytest.param(["-m", "hoodie"], "Spark does not start", id="without a JDK"),
-            pytest.param(["-c", WITHOUT_PYSPARK], "PySpark is not installed", id="without the extra"),
+            pytest.param(["-c", WITHOUT_PYSPARK], NOT_INSTALLED, id="without the extra"),
         ],
         1,
         "stories without Spark",
@@ -79,9 +83,32 @@ def test_without_spark_the_same_story_runs_in_process(command: list[str], reason
     assert told["engine"] == "in process"
     assert len(told["steps"]) == 28
     assert "all steps run in this process" in told["steps"][1]["outcome"]
-    assert reason in done.stderr
+    assert f"The demo ran in process. {reason}" in done.stderr
+    assert done.stderr.count("pip install") == 1
     assert "With Spark, the same calls take and return DataFrames" in done.stderr
     assert hoodie.open(told["table"]).count() == SAMPLE - Flights.load(SAMPLE).cancelled.num_rows
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason", "found"),
+    [
+        ("pyspark", NOT_INSTALLED, "not installed"),
+        ("py4j", "PySpark does not load, because the module py4j is not installed", "it does not load"),
+    ],
+)
+def test_a_missing_module_is_named_without_a_log_of_java(
+    missing: str, reason: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load() -> Any:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(sessions, "_loaders", [load])
+    monkeypatch.setattr(command, "active_session", lambda: None)
+    with ExitStack() as opened:
+        engine, outcome = command._start(tmp_path / "spark.log", opened)
+    assert (engine.name, engine.reason) == ("in process", reason)
+    assert outcome == f"{found}; all steps run in this process"
+    assert not (tmp_path / "spark.log").exists()
 
 
 def test_the_flights_are_what_the_story_says() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hoodie.ingest.bad_rows import POSITION, VALUE
 from hoodie.ingest.json_on_spark import reads_alike
 from hoodie.ingest.json_types import JsonParser
-from hoodie.ingest.values import JsonForm, decoded
+from hoodie.ingest.values import DecodedWith, decoded
 from hoodie.records.sql.types import type_named
 from tests.contract.table_lanes import Lane
 from tests.unit.ingest.test_values import BAD, BROKEN, GOOD
@@ -22,7 +22,7 @@ MESSAGES = pa.schema([(VALUE, pa.binary()), (POSITION, pa.string())])
 
 def read(messages: Any, schema: pa.Schema, lane: Lane) -> tuple[list[Any], list[tuple[Any, ...]]]:
     """The good rows, and position and value of the bad ones."""
-    found = decoded(messages, JsonForm(JsonParser(schema)), MESSAGES, ())
+    found = decoded(messages, DecodedWith(JsonParser(schema)), MESSAGES, ())
     assert found.bad is not None
     good, bad = found.rows, found.bad.rows()
     if lane.session is not None:

@@ -44,11 +44,11 @@ def batches(table: hoodie.Table) -> list[str]:
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", MOR])
 def test_each_batch_is_one_commit_also_after_a_death(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
-    source, checkpoint = tmp_path / "source", str(tmp_path / "checkpoint")
+    source, checkpoint = tmp_path / "source", tmp_path / "{check}point[1]"
     table = hoodie.create(tmp_path / "table", SCHEMA, record_key="id", ordering="ts", type=table_type, spark=spark)
 
     def run(**options: Any) -> None:
-        query = table.stream(files(spark, source), checkpoint=checkpoint, trigger=NOW, identifier="s1", **options)
+        query = table.stream(files(spark, source), checkpoint=str(checkpoint), trigger=NOW, identifier="s1", **options)
         query.awaitTermination()
 
     put(source, 0, range(5), ts=1)
@@ -58,13 +58,13 @@ def test_each_batch_is_one_commit_also_after_a_death(spark: SparkSession, tmp_pa
     assert rows(table) == expected
     assert batches(table) == ['{"s1":"0"}', '{"s1":"1"}']
     # The query died before it noted the last batch. It goes on from its checkpoint, and skips that batch.
-    forget_batch(tmp_path / "checkpoint", 1)
+    forget_batch(checkpoint, 1)
     put(source, 2, range(7, 10), ts=3)
     run()
     assert rows(table) == {**expected, **{f"k{n}": 3 for n in range(7, 10)}}
     assert batches(table) == ['{"s1":"0"}', '{"s1":"1"}', '{"s1":"2"}']
     # Another checkpoint: all batches would count as written.
-    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.rmtree(checkpoint)
     put(source, 3, range(10, 11), ts=4)
     with pytest.raises(Exception, match="numbers its batches anew"):
         run()

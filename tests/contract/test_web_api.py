@@ -20,8 +20,7 @@ import pytest
 
 import hoodie
 from hoodie.web import places
-from hoodie.web.api import REPORTS
-from hoodie.web.bounds import Cut
+from hoodie.web.api import REPORTS, Cut
 from hoodie.web.export import export
 from hoodie.web.places import Tables, id_of
 from tests.support.web_server import Client, serving

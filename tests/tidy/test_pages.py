@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 import tomllib
 
 import hoodie
+from hoodie.ingest.sources import registry
 from tests.support.pages import ROOT, Page, pages
 from tests.tidy.sources import for_each, package_sources
 
@@ -107,6 +109,19 @@ def test_messages_of_the_page_on_troubleshooting_are_those_of_the_code() -> None
     parts = [part.strip(" ;,:") for message in messages for part in message.split("…")]
     assert len(messages) > 60
     assert [part for part in parts if part not in texts] == []
+
+
+def test_the_pages_of_sources_have_their_keys() -> None:
+    """The docstring of a source names the page with its keys."""
+    found = 0
+    for kind in registry.KINDS:
+        source = registry.class_of(kind)
+        for name in re.findall(r"(docs/ingest/\w+\.md): the keys", source.__doc__ or ""):
+            page = (ROOT / name).read_text()
+            keys = [one.name for one in dataclasses.fields(source) if one.init]
+            assert [key for key in keys if f"`{key}`" not in page] == [], f"{name} lacks keys of {kind}"
+            found += 1
+    assert found > 4
 
 
 # A script writes options.md, one row for each option. CHANGELOG.md has one line for each change, as it was released.

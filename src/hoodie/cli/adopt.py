@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 import hoodie
-from hoodie.cli.options import AsJson, Properties, StorageOptions, TableVersion, pairs
+from hoodie.cli.options import (
+    AsJson,
+    Ordering,
+    Properties,
+    RecordKey,
+    StorageOptions,
+    TableName,
+    TableType,
+    TableVersion,
+    pairs,
+)
 from hoodie.cli.terminal import print_json, print_note
 
 REFUSED = 1
@@ -37,25 +47,19 @@ def adopt(
         str | None, typer.Option("--target", "-t", metavar="TABLE", help="Folder or URI of the new table.")
     ] = None,
     files: Annotated[bool, typer.Option("--files", help="The sources are Parquet files, not a folder.")] = False,
-    key: Annotated[
-        list[str] | None,
-        typer.Option("--key", "-k", help="Record key column; may be repeated. Default: automatic keys."),
-    ] = None,
+    key: RecordKey = None,
     partition_by: Annotated[
         list[str] | None,
         typer.Option("--partition-by", "-p", help="Partition column; may be repeated. Default: those of the folders."),
     ] = None,
     no_partitions: Annotated[bool, typer.Option("--no-partitions", help="The table has no partitions.")] = False,
-    ordering: Annotated[
-        list[str] | None,
-        typer.Option("--ordering", "-o", help="Column whose greater value marks the newer version of a record."),
-    ] = None,
-    table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
+    ordering: Ordering = None,
+    table_type: TableType = "copy_on_write",
     index: Annotated[str | None, typer.Option("--index", help="As for `hoodie create`.")] = None,
     mode: _Modes = None,
     duplicates: _Duplicates = "error",
     table_version: TableVersion = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
+    name: TableName = None,
     execute: Annotated[
         bool, typer.Option("--execute", help="Write the table; default: only print what would be done.")
     ] = False,

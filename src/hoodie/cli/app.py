@@ -85,7 +85,6 @@ class _Commands(TyperGroup):
     """The group of all commands: turns errors that need no traceback into one line and an exit code."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands in sections."""
         for title, names in {**SECTIONS, "Groups of commands": GROUPS}.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
@@ -93,7 +92,6 @@ class _Commands(TyperGroup):
                 formatter.write_dl([(name, found.get_short_help_str(width)) for name, found in commands if found])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command of this call."""
         if ctx.invoked_subcommand != "demo":
             _hide_pandas()
         try:
@@ -112,13 +110,12 @@ class _Commands(TyperGroup):
         except BrokenPipeError:
             drop_output()
             raise typer.Exit(0) from None
-        except (HoodieError, OSError) as error:
-            # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
-            return _fail(error, ctx)
         except Exception as error:
-            if type(error).__module__ == "pyarrow.lib":
-                return _fail(error, ctx)
-            raise
+            if not isinstance(error, HoodieError | OSError) and type(error).__module__ != "pyarrow.lib":
+                raise
+            # The messages of these errors describe the problem in the input or the table; a traceback adds nothing.
+            print_error(error, table=_table(ctx))
+            raise typer.Exit(FAILED) from None
         return result
 
 
@@ -220,11 +217,6 @@ def _common(
 
 def _table(ctx: Any) -> str | None:
     return ctx.obj if isinstance(ctx.obj, str) else None
-
-
-def _fail(error: Exception, ctx: Any) -> NoReturn:
-    print_error(error, table=_table(ctx))
-    raise typer.Exit(FAILED)
 
 
 def _hide_pandas() -> None:

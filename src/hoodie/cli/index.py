@@ -12,7 +12,7 @@ import hoodie
 from hoodie.cli.input import open_files
 from hoodie.cli.operations import group_of
 from hoodie.cli.options import Call, NullTexts, table_command
-from hoodie.ingest.rows.files import InputOptions
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.results import Report
 
 app = group_of("index", "Switch indexes; build, drop, check and compare the record index and column statistics.")

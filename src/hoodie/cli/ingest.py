@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from hoodie.cli.ingest_state import StateFile
 from hoodie.cli.options import AsJson
 from hoodie.cli.signals import interrupted
 from hoodie.cli.terminal import Answer, going_on, print_answer, print_error, print_json, print_note
+from hoodie.cli.words import result_in_words
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.ingest.flow import Flow
 from hoodie.ingest.job import BESIDE, OFF, Job, job_of
 from hoodie.ingest.metrics import metrics_served
 from hoodie.ingest.properties import job_text
 from hoodie.ingest.result import BatchResult, IngestResult
-from hoodie.ingest.runner import Runner
+from hoodie.ingest.runner import FlowState, Runner
 from hoodie.ingest.services import ServicesBeside, switch_off
 from hoodie.ingest.status import FlowStatus, status_of
 from hoodie.results import ServiceResult
@@ -90,9 +92,9 @@ def run(
     """
     job = _job(job_file, only, spark)
     if continuous is not None:
-        job = job.paced(continuous=continuous)
+        job.set_pace(continuous=continuous)
     if max_batches is not None:
-        job = job.paced(batches_max=max_batches)
+        job.set_pace(batches_max=max_batches)
     if metrics_port is not None:
         job.metrics_port = metrics_port
     with _session(job):
@@ -112,13 +114,7 @@ def status(job_file: JobFile, only: Only = None, as_json: AsJson = False, spark:
 
     def status_now(flow: Flow) -> FlowStatus:
         text, at = state.last_error(flow.name)
-        return status_of(
-            flow,
-            plans=job.missing_table(flow) is None,
-            needs_spark=flow.name in job.needs_spark,
-            last_error=text,
-            last_error_at=at,
-        )
+        return status_of(flow, plans=job.missing_table(flow) is None, last_error=text, last_error_at=at)
 
     with ExitStack() as opened:
         if spark:
@@ -180,7 +176,7 @@ def _job(path: Path, only: list[str] | None, spark: bool) -> Job:
 @contextmanager
 def _session(job: Job) -> Iterator[None]:
     """Give flows that use Spark a session: the active one, or a new one, which stops at the end of the body."""
-    if not job.needs_spark:
+    if not any(flow.needs_spark for flow in job.flows):
         yield
         return
     session: Any = active_session()
@@ -195,6 +191,67 @@ def _session(job: Job) -> Iterator[None]:
             session.stop()
 
 
+@dataclass(slots=True)
+class StateFile:
+    """The last errors of the flows of a job, in a file beside the job file: `trips.toml` has `trips.state.json`.
+
+    The process that runs the job writes the file by one thread, and `hoodie ingest status` reads it. No table and no
+    place depends on it.
+    """
+
+    path: Path
+    is_writable: bool = True
+    _errors: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of_job(cls, job: Path) -> StateFile:
+        """Return the file of a job file. A file that does not exist, or is damaged, has no errors."""
+        found = cls(job.with_name(f"{job.stem}.state.json"))
+        found._errors = found._stored()
+        return found
+
+    def last_error(self, flow: str) -> tuple[str | None, str | None]:
+        """Return the text and the time (ISO, UTC) of the last error of a flow; None after a success."""
+        entry = self._errors.get(flow, {})
+        return entry.get("last_error"), entry.get("last_error_at")
+
+    def take_down(self, state: FlowState) -> None:
+        """Store the error of a flow that failed, or forget it after a success; a file that cannot be written is a note.
+
+        Errors that other processes stored for other flows stay.
+        """
+        if not state.failures and state.name not in self._errors:
+            return
+        self._errors = self._stored()
+        self._errors.pop(state.name, None)
+        if state.failures and state.last_error_at is not None:
+            at = datetime.fromtimestamp(state.last_error_at, UTC).isoformat(timespec="seconds")
+            self._errors[state.name] = {
+                "last_error": state.last_error,
+                "last_error_at": at,
+                "failures": state.failures,
+            }
+        self._write()
+
+    def _stored(self) -> dict[str, dict[str, Any]]:
+        try:
+            found = json.loads(self.path.read_text("utf-8"))["flows"].items()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return dict(self._errors)
+        return {name: entry for name, entry in found if isinstance(entry, dict)}
+
+    def _write(self) -> None:
+        if not self.is_writable:
+            return
+        part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            part.write_text(json.dumps({"flows": self._errors}, indent=1), "utf-8")
+            part.replace(self.path)
+        except OSError as error:
+            self.is_writable = False
+            print_note(f"the errors of flows are not stored for `hoodie ingest status`: {error}")
+
+
 def _preview(job: Job, as_json: bool) -> bool:
     """Print what the next batch of each flow would change; return whether a flow failed."""
     failed = False
@@ -207,7 +264,7 @@ def _preview(job: Job, as_json: bool) -> bool:
             print_error(HoodieError(f"{flow.name}: {error}"))
             continue
         if found is not None:
-            print_answer(Answer(str(found), [{"event": "preview", **found.to_dict()}]), as_json)
+            print_answer(Answer(str(result_in_words(found, None)), [{"event": "preview", **found.to_dict()}]), as_json)
         else:
             about = f"waits for {missing}, which an earlier flow creates" if missing else "nothing new"
             event = {"event": "preview", "flow": flow.name, "rows": 0, "waits_for": missing}
@@ -216,17 +273,8 @@ def _preview(job: Job, as_json: bool) -> bool:
 
 
 def _run(job: Job, state: StateFile, as_json: bool) -> bool:
-    """Run a job, and return whether a flow failed."""
     lines = _Lines(as_json)
-    runner = Runner(
-        flows=job.flows,
-        pace=job.pace,
-        paces=job.paces,
-        after=job.after,
-        report=lines.batch,
-        on_error=lines.error,
-        on_change=state.take_down,
-    )
+    runner = Runner(flows=job.flows, pace=job.pace, report=lines.batch, on_error=lines.error, on_change=state.take_down)
     beside = None
     if job.services == BESIDE:
         beside = ServicesBeside(
@@ -276,8 +324,7 @@ class _Lines:
 
     @going_on()
     def service(self, path: str, found: ServiceResult) -> None:
-        """Print what a table service did."""
-        self._print(f"{path}: {found}", "service", {"table": path, **found.to_dict()})
+        self._print(f"{path}: {result_in_words(found, path)}", "service", {"table": path, **found.to_dict()})
 
     @going_on()
     def error(self, name: str, error: Exception) -> None:
@@ -288,8 +335,7 @@ class _Lines:
 
     @going_on()
     def result(self, found: IngestResult) -> None:
-        """Print the sums of a flow."""
-        self._print(str(found), "result", found.to_dict())
+        self._print(str(result_in_words(found, None)), "result", found.to_dict())
 
     def _print(self, text: str, event: str, values: Mapping[str, Any]) -> None:
         print_answer(Answer(text, [{"event": event, **values}]), self.as_json)

@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from hoodie.engine.ahead import reader_of
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
-from hoodie.ingest.rows.files import JSON_NAMES, InputOptions, RowFile, Rows, endings, json_rows, named, read_rows
+from hoodie.ingest.rows.files import JSON_NAMES, RowFile, Rows, endings, named, read_rows
+from hoodie.ingest.rows.json_rows import JsonRows
+from hoodie.ingest.rows.rules import InputOptions
 
 STDIN: Final = "-"
 """Name of standard input, which has JSON lines."""
@@ -71,7 +73,7 @@ def _no_file(path: Path) -> str:
 def _open_file(name: str, options: InputOptions) -> Rows:
     with _named(name):
         if name == STDIN:
-            return json_rows(sys.stdin.buffer, options)
+            return JsonRows(sys.stdin.buffer, options)
         path, (kind, ending) = Path(name), endings(name)
         if not path.is_file():
             raise InvalidConfigError(_no_file(path))

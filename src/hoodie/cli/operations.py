@@ -10,6 +10,7 @@ import typer
 
 from hoodie.cli.options import Call, Execute, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
+from hoodie.cli.words import result_in_words
 from hoodie.results import ServiceResult
 from hoodie.table.operations import OPERATIONS, About, Operation, kind_of
 
@@ -21,7 +22,8 @@ def command_of(operation: Operation) -> Callable[..., None]:
     def run(call: Call, **given: Any) -> Any:
         found = operation.run(call.table, {name: _value(declared[name], given[name]) for name in declared})
         if isinstance(found, ServiceResult):
-            return Answer("\n".join([str(found), *found.details()]), [found.to_dict()])
+            said = str(result_in_words(found, call.path))
+            return Answer("\n".join([said, *found.details()]), [found.to_dict()])
         return found
 
     own = inspect.Parameter("call", inspect.Parameter.POSITIONAL_OR_KEYWORD)

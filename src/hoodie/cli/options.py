@@ -52,6 +52,16 @@ Execute = Annotated[
         show_default=False,
     ),
 ]
+RecordKey = Annotated[
+    list[str] | None, typer.Option("--key", "-k", help="Record key column; may be repeated. Default: automatic keys.")
+]
+Ordering = Annotated[
+    list[str] | None,
+    typer.Option("--ordering", "-o", help="Column whose greater value marks the newer version of a record."),
+]
+TableType = Annotated[str, typer.Option("--type", help="Table type.")]
+TableName = Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")]
+Full = Annotated[bool, typer.Option("--full", help="Read every file, every key and the record index too.")]
 TableVersion = Annotated[
     int | None,
     typer.Option("--table-version", help="9 (default), 8 for Hudi 1.0, or 6 for Hudi 0.14 and 0.15; a table keeps it."),

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 
 import hoodie
 from hoodie.cli.options import AsOf, Call, Columns, Where, names_of, pairs, table_command
-from hoodie.cli.terminal import Answer, print_answer, print_json, print_note, print_rows
-
-if TYPE_CHECKING:
-    from hoodie.read.changes import ChangesPlan
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from hoodie.cli.terminal import cell, output
+from hoodie.cli.terminal import Answer, cell, output, print_answer, print_json, print_note, print_rows
+from hoodie.cli.words import in_words
 from hoodie.format.json_values import printable_values, to_json
 
 Meta = Annotated[bool, typer.Option("--meta", help="Print the _hoodie_* columns too.")]
@@ -52,7 +46,10 @@ def info(call: Call) -> Answer:
         raise hoodie.TableNotFoundError(f"{call.path} is no table, and no folder in it is one")
     tables = [hoodie.open(path, storage_options=options, spark=False) for path in paths]
     cards = {table.path: card_of(table.view()) for table in tables}
-    texts = [card_text(path, card) for path, card in cards.items()]
+    texts = [
+        card_text(path, {**card, "findings": in_words(card["findings"], given)})
+        for given, (path, card) in zip(paths, cards.items(), strict=True)
+    ]
     return Answer("\n\n".join(texts), [{"path": path, **card} for path, card in cards.items()])
 
 
@@ -116,19 +113,14 @@ def changes(
     """
     from hoodie.read.changes import plan_batch
     from hoodie.read.local import count_rows, first_rows, stream
-    from hoodie.view.still_there import planned_again
 
     if place and limit is not None:
         raise typer.BadParameter("--place goes past all rows of the span, so --limit would lose rows: leave out one")
     columns = _columns(call.table, column, meta)
-    condition = None
-    if where is not None:
-        from hoodie.records.condition import Condition
-
-        condition = Condition.of_call(where, lambda: call.table.schema.names)
-    batch = planned_again(
-        call.table.view,
-        lambda view: plan_batch(view, since, until, columns=columns, where=condition, fallback=fallback.value),
+    context = call.table._context
+    condition = context.condition_of(where, None)
+    batch = context.planned(
+        lambda view: plan_batch(view, since, until, columns=columns, where=condition(view), fallback=fallback.value)
     )
     plan = batch.scan
     if call.as_json and limit is None:
@@ -138,29 +130,21 @@ def changes(
         print_answer(first_rows(plan, limit if limit is not None else rows if place else 100), call.as_json)
         if not call.as_json:
             typer.echo(f"{rows:,} rows " + ("in the table" if batch.is_snapshot else "changed"))
-    if place:
-        _print_place(batch, call.as_json)
-
-
-def _print_place(batch: ChangesPlan, as_json: bool) -> None:
-    """Print where a consumer goes on, after all rows: a reader whose pipe broke has no place."""
-    facts = {"until": batch.until, "since": batch.since, "is_snapshot": batch.is_snapshot, "commits": batch.commits}
-    if as_json:
-        print_json(facts)
-    else:
+    # After all rows: a reader whose pipe broke has no place.
+    if place and call.as_json:
+        names = ("until", "since", "is_snapshot", "commits")
+        print_json({name: getattr(batch, name) for name in names})
+    elif place:
         print_note(f"go on with --since {batch.until}")
 
 
 def _columns(table: hoodie.Table, columns: Sequence[str] | None, meta: bool) -> Sequence[str] | None:
     """Return the columns to print: the chosen columns, otherwise the table's columns; with `--meta` all columns."""
-    chosen = names_of(columns)
-    if chosen:
-        return chosen
-    return None if meta else table.schema.names
+    return names_of(columns) or (None if meta else table.schema.names)
 
 
 class Part(StrEnum):
-    """The parts of a table that can be inspected."""
+    """The parts of a table that can be inspected; each is a method of `Inspection`."""
 
     FILES = "files"
     SLICES = "slices"
@@ -234,22 +218,13 @@ def inspect(
         facts = inspection.summary() if part is Part.SUMMARY else inspection.sizes()
         texts = {name.replace("_", " "): _fact_text(name, fact) for name, fact in facts.items()}
         return Answer(card_text(call.path, texts), [facts])
-    tables: Mapping[Part, Callable[[], pa.Table]] = {
-        Part.FILES: inspection.files,
-        Part.SLICES: inspection.slices,
-        Part.PARTITIONS: inspection.partitions,
-        Part.STATISTICS: inspection.statistics,
-        Part.LOCKS: inspection.locks,
-        Part.INDEX: lambda: inspection.index(limit=None if call.as_json else _INDEX_ROWS),
-        Part.WAITS: inspection.waits,
-        Part.GROWTH: lambda: inspection.growth(days),
-        Part.WRITERS: lambda: inspection.writers(limit),
-        Part.FLOWS: inspection.flows,
-        Part.BACKLOG: lambda: inspection.backlog(limit),
-        Part.METADATA: inspection.metadata,
-        Part.SCHEMAS: inspection.schemas,
+    options: Mapping[Part, Mapping[str, int | None]] = {
+        Part.INDEX: {"limit": None if call.as_json else _INDEX_ROWS},
+        Part.GROWTH: {"days": days},
+        Part.WRITERS: {"limit": limit},
+        Part.BACKLOG: {"limit": limit},
     }
-    rows = tables[part]()
+    rows: pa.Table = getattr(inspection, part)(**options.get(part, {}))
     for note in notes_of(rows):
         print_note(note)
     return rows if call.as_json else _without_nesting(rows)

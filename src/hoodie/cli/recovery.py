@@ -8,12 +8,12 @@ import typer
 
 import hoodie
 from hoodie.cli.operations import group_of
-from hoodie.cli.options import FOUND, Call, Execute, Properties, pairs, table_command
+from hoodie.cli.options import FOUND, Call, Execute, Full, Properties, pairs, table_command
 from hoodie.cli.terminal import Answer
+from hoodie.cli.words import result_in_words
 from hoodie.results import ServiceResult
 
 _LOST = "For a table that lost hoodie.properties."
-Full = Annotated[bool, typer.Option("--full", help="Read every file, every key and the record index too.")]
 
 
 @table_command("repair", failed=FOUND)
@@ -56,7 +56,8 @@ def repair(
             dry_run=not execute,
             storage_options=options,
         )
-        lines = [str(found), *(f"  {name}={value}" for name, value in sorted(found.properties.items()))]
+        said = str(result_in_words(found, call.path))
+        lines = [said, *(f"  {name}={value}" for name, value in sorted(found.properties.items()))]
         return Answer("\n".join(lines), [found.to_dict()])
     if key or partition_by or ordering or no_ordering or index or option:
         raise typer.BadParameter(

@@ -14,6 +14,7 @@ import hoodie
 from hoodie.cli.options import Call, Properties, pairs, table_command
 from hoodie.cli.signals import interrupted
 from hoodie.cli.terminal import Answer, going_on, print_answer, print_error, progress_bar
+from hoodie.cli.words import in_words
 from hoodie.format.table.call_options import check_call_options
 from hoodie.results import ServiceResult
 from hoodie.services.planned.pending import PendingPlans
@@ -81,7 +82,7 @@ def compact(
         waits = [] if planned is None else [planned]
     with progress_bar("compaction"):
         results = [table.compact(found, properties=properties) for found in ([instant] if instant else waits)]
-    return Answer.of(*(results or [ServiceResult(operation="compaction")]))
+    return Answer.of(*(results or [ServiceResult(operation="compaction")]), table=call.path)
 
 
 def _plans(found: PendingPlans[Any]) -> Answer:
@@ -113,15 +114,17 @@ def cluster(
         return _plans(table.pending_clusterings())
     if advice:
         found = table.clustering_advice()
-        return Answer(str(found), [{"is_advised": found.is_advised, **asdict(found)}])
+        return Answer(in_words(str(found), call.path), [{"is_advised": found.is_advised, **asdict(found)}])
     if plan:
         planned = table.schedule_clustering(by, layout=layout, partitions=partition, properties=properties)
         return Answer(planned or "nothing to cluster", [{"instant": planned}])
     with progress_bar("clustering"):
         if run:
             waits = table.pending_clusterings().instants
-            return Answer.of(*(table.cluster(instant=found, properties=properties) for found in waits))
-        return Answer.of(table.cluster(by, layout=layout, partitions=partition, instant=instant, properties=properties))
+            results = [table.cluster(instant=found, properties=properties) for found in waits]
+        else:
+            results = [table.cluster(by, layout=layout, partitions=partition, instant=instant, properties=properties)]
+    return Answer.of(*results, table=call.path)
 
 
 def _with_services(function: Callable[..., None]) -> Callable[..., None]:

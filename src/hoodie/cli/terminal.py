@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hoodie.cli.words import in_words
+from hoodie.cli.words import in_words, result_in_words
 from hoodie.display import size_text
 from hoodie.format.json_values import printable_values, rows_of, to_json
 from hoodie.progress import Progress, listening
@@ -57,7 +57,6 @@ class _Console(Console):
     """A console whose errors are the command's: by itself it ends the process when its reader is gone."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error of the write."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
@@ -67,7 +66,6 @@ def output() -> Console:
 
 
 def _errors() -> Console:
-    """Create a console on the current standard error."""
     return _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 
@@ -108,7 +106,6 @@ def _line(text: str) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one document on one line."""
     typer.echo(to_json(value))
 
 
@@ -128,15 +125,16 @@ class Printable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command answers: a text for people, and JSON documents."""
+    """What a command answers: a text for people, which is printed as it is, and JSON documents."""
 
     text: str
     documents: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def of(cls, *results: Printable) -> Answer:
-        """Return the texts of results one below the other, and a document for each."""
-        return cls("\n".join(map(str, results)), [result.to_dict() for result in results])
+    def of(cls, *results: Printable, table: str | None = None) -> Answer:
+        """Return the texts of results one below the other, and a document for each; `table` as for `in_words`."""
+        texts = (str(result_in_words(result, table)) for result in results)
+        return cls("\n".join(texts), [result.to_dict() for result in results])
 
 
 def print_answer(
@@ -149,7 +147,7 @@ def print_answer(
 ) -> None:
     """Print rows, a result or an answer; an empty text is not printed.
 
-    `own` and `whole` as for `print_table`; `table`: the path in the arguments, as for `in_words`.
+    `own` and `whole` as for `print_table`; `table`: the path in the arguments, as for `in_words`, for a result.
     """
     if isinstance(found, pa.Table):
         if as_json:
@@ -159,12 +157,12 @@ def print_answer(
         else:
             print_table(output(), found, own=own, whole=whole)
         return
-    answer = found if isinstance(found, Answer) else Answer.of(found)
+    answer = found if isinstance(found, Answer) else Answer.of(found, table=table)
     if as_json:
         for document in answer.documents:
             print_json(document)
     elif answer.text:
-        typer.echo(in_words(answer.text, table))
+        typer.echo(answer.text)
 
 
 def print_table(console: Console, rows: pa.Table, *, own: bool = False, whole: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hoodie.cli.options import FOUND, Call, StorageOptions, pairs, table_command
+from hoodie.cli.options import FOUND, Call, Full, StorageOptions, pairs, table_command
 from hoodie.cli.terminal import print_answer, print_note, progress_bar
 from hoodie.errors import UnsupportedError
 from hoodie.results import Severity
@@ -94,7 +94,7 @@ def _export(tables: Tables, file: Path, *, shows_data: bool) -> None:
 def report(
     call: Call,
     fail_on: Annotated[Severity, typer.Option("--fail-on", help="Least severity that fails.")] = Severity.ERROR,
-    full: Annotated[bool, typer.Option("--full", help="Read every file, every key and the record index too.")] = False,
+    full: Full = False,
 ) -> None:
     """Print the findings of `verify` for a pipeline. Exit code 0: none of this severity; 3: there are some."""
     with progress_bar("report"):

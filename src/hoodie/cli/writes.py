@@ -4,32 +4,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 import hoodie
-from hoodie.cli.input import open_files
-from hoodie.cli.options import AsJson, NullTexts, Properties, StorageOptions, TablePath, TableVersion, pairs
-from hoodie.cli.terminal import print_json
-from hoodie.errors import InvalidConfigError
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-from hoodie.cli.input import infers_types
+from hoodie.cli.input import infers_types, open_files
 from hoodie.cli.options import (
+    AsJson,
     Call,
     InputFiles,
+    NullTexts,
+    Ordering,
+    Properties,
+    RecordKey,
+    StorageOptions,
+    TableName,
+    TablePath,
+    TableType,
+    TableVersion,
     Where,
+    pairs,
     table_command,
 )
-from hoodie.cli.terminal import print_answer
+from hoodie.cli.terminal import print_answer, print_json
 from hoodie.engine import ArrowDataset
+from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.avro.schema import META_FIELDS
-from hoodie.ingest.rows.files import InputOptions
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.write.result import WriteResult
+
+_META = [pa.field(name, pa.string()) for name in META_FIELDS]
 
 
 def create(
@@ -41,18 +47,12 @@ def create(
             "--column", "-c", metavar="NAME:TYPE", help="A column, or another type for a column of the --like file."
         ),
     ] = None,
-    key: Annotated[
-        list[str] | None,
-        typer.Option("--key", "-k", help="Record key column; may be repeated. Default: automatic keys."),
-    ] = None,
+    key: RecordKey = None,
     partition_by: Annotated[
         list[str] | None, typer.Option("--partition-by", "-p", help="Partition column; may be repeated.")
     ] = None,
-    ordering: Annotated[
-        list[str] | None,
-        typer.Option("--ordering", "-o", help="Column whose greater value marks the newer version of a record."),
-    ] = None,
-    table_type: Annotated[str, typer.Option("--type", help="Table type.")] = "copy_on_write",
+    ordering: Ordering = None,
+    table_type: TableType = "copy_on_write",
     index: Annotated[
         str | None,
         typer.Option(
@@ -61,7 +61,7 @@ def create(
             "global_bloom, bucket, hbase.",
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name; default is the last folder of the path.")] = None,
+    name: TableName = None,
     table_version: TableVersion = None,
     exist_ok: Annotated[
         bool, typer.Option("--exist-ok", help="Keep an existing table unchanged instead of failing.")
@@ -90,7 +90,8 @@ def create(
     if as_json:
         print_json({"path": table.path, "columns": {field.name: str(field.type) for field in table.schema}})
     else:
-        typer.echo(f"{table.path}: " + ", ".join(f"{field.name} {field.type}" for field in table.schema))
+        columns = (f"{one.name} {one.type}{'' if one.nullable else ' not null'}" for one in table.schema)
+        typer.echo(f"{table.path}: {', '.join(columns)}")
 
 
 def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -> pa.Schema:
@@ -107,43 +108,15 @@ def _schema(like: str | None, columns: list[str], null_texts: tuple[str, ...]) -
 
 def _field(text: str) -> pa.Field:
     # sqlglot is loaded only for the option that needs it.
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
+    from hoodie.records.sql.types import field_named
 
-    name, separator, type_name = text.partition(":")
+    name, separator, definition = text.partition(":")
     if not separator or not name:
         raise typer.BadParameter(f"--column: expected NAME:TYPE, found {text!r}")
     try:
-        return pa.field(name, _type(exp.DataType.build(type_name, dialect="spark")))
-    except SqlglotError as error:
-        raise InvalidConfigError(
-            f"column {name!r}: expected a type of Spark SQL such as bigint, found {type_name!r}"
-        ) from error
-
-
-def _type(node: exp.DataType) -> pa.DataType:
-    """Convert a parsed type name to an Arrow type; nested types are converted too."""
-    from sqlglot import exp
-
-    from hoodie.records.sql.cast import arrow_type
-
-    parts = node.expressions
-    wanted = {exp.DataType.Type.ARRAY: 1, exp.DataType.Type.MAP: 2}
-    if len(parts) < wanted.get(node.this, 0):
-        raise InvalidConfigError(f"expected a type with its elements, such as array<string>, found {node.sql('spark')}")
-    if node.this == exp.DataType.Type.STRUCT:
-        return pa.struct([(part.name, _type(part.args["kind"])) for part in parts])
-    if node.this == exp.DataType.Type.ARRAY:
-        return pa.list_(_type(parts[0]))
-    if node.this == exp.DataType.Type.MAP:
-        return pa.map_(_type(parts[0]), _type(parts[1]))
-    return arrow_type(node)
-
-
-OptionalFiles = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[FILE...]", help="Files with the key and partition columns of the records to delete."),
-]
+        return field_named(name, definition)
+    except HoodieError as error:
+        raise InvalidConfigError(f"column {name!r}: {error}") from error
 
 
 @table_command("upsert")
@@ -178,7 +151,10 @@ def insert(
 @table_command("delete")
 def delete(
     call: Call,
-    files: OptionalFiles = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...]", help="Files with the key and partition columns of the records to delete."),
+    ] = None,
     where: Where = None,
     null: NullTexts = None,
     option: Properties = None,
@@ -194,18 +170,11 @@ def delete(
 
 def _rows(table: hoodie.Table, files: list[str], null: list[str] | None) -> ArrowDataset:
     types = pa.schema([*table.schema, *_META])
-    rows = open_files(files, InputOptions(types=types, required=_required(table), null_texts=tuple(null or ())))
+    keys = table.view().config.record_key_fields
+    required = frozenset(keys if len(keys) == 1 else ())  # a key column of several may have nulls
+    rows = open_files(files, InputOptions(types=types, required=required, null_texts=tuple(null or ())))
     untyped = rows.schema.names if any(map(infers_types, files)) else ()
     return ArrowDataset(rows, untyped=frozenset(untyped))
-
-
-def _required(table: hoodie.Table) -> frozenset[str]:
-    """Return the only column of the record key; a column of several may have nulls."""
-    keys = table.view().config.record_key_fields
-    return frozenset(keys if len(keys) == 1 else ())
-
-
-_META = [pa.field(name, pa.string()) for name in META_FIELDS]
 
 
 def _keys(table: hoodie.Table, files: list[str], null: list[str] | None) -> pa.RecordBatchReader:

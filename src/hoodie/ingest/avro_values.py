@@ -20,10 +20,8 @@ import pyarrow.compute as pc
 
 from hoodie.errors import HoodieError, SourceError
 from hoodie.format.avro.rows.decode import decode_rows
-from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.format.schema.arrow_types import offsets_of
 from hoodie.format.schema.conform import conform
-from hoodie.ingest.values import Parsed, parsed_rows
 
 _PREFIX_BYTES: Final = 5
 _SECONDS_MAX: Final = 30
@@ -37,25 +35,23 @@ class AvroForm:
 
     `schema`: the columns of the rows. `writer`: the Avro schema of bare records as text; with `registry`, the address
     of a schema registry, the records name their schemas. Columns that a record lacks are null; its columns that the
-    rows lack are left out. `skips_null`: whether a null value is left out; otherwise it is a bad row.
+    rows lack are left out.
     """
 
     schema: pa.Schema
     writer: str | None = None
     registry: str | None = field(default=None, repr=False)
-    skips_null: bool = False
 
     def __post_init__(self) -> None:
         """Make all columns nullable: bad rows have no values."""
         self.schema = pa.schema([child.with_nullable(True) for child in self.schema])
 
-    def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError, CorruptFileError for a value that does not decode."""
+    def parse(self, values: pa.Array) -> pa.StructArray:
         is_value = pc.is_valid(values)
         bodies, writer = self._bodies(values.drop_null())
         rows = self._rows(bodies, writer) if len(bodies) else pa.nulls(0, pa.struct(list(self.schema)))
         places = pc.subtract(pc.cumulative_sum(is_value.cast(pa.int64())), 1)
-        return parsed_rows(rows.take(pc.if_else(is_value, places, None)), values, skips_null=self.skips_null)
+        return rows.take(pc.if_else(is_value, places, None))
 
     def _bodies(self, values: pa.Array) -> tuple[pa.Array, str]:
         """Return the records, and their schema, which must be one and the same for all values of the call."""
@@ -80,11 +76,6 @@ class AvroForm:
             raise ValueError(str(error)) from error
         rows: pa.StructArray = chosen.to_struct_array().combine_chunks()
         return rows
-
-
-def schema_of_avro(text: str) -> pa.Schema:
-    """Return the Arrow schema of the rows of an Avro schema. Raises: as `avro_to_arrow`."""
-    return avro_to_arrow(text, path="the Avro schema")
 
 
 def registered_id(value: bytes) -> int:

@@ -61,11 +61,9 @@ class BadInProcess:
     table: pa.Table
 
     def count(self) -> int:
-        """Return the number of rows."""
         return int(self.table.num_rows)
 
     def rows(self, limit: int | None = None) -> pa.Table:
-        """Return the rows, at most `limit`."""
         return self.table.slice(0, limit)
 
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidConfigError, SourceError
-from hoodie.ingest.json_types import JsonParser
-from hoodie.ingest.values import Parsed, infer_schema
+from hoodie.ingest.json_types import JsonParser, infer_schema
+from hoodie.ingest.values import Parsed
+from hoodie.records.change import IS_DELETED
 
-IS_DELETED: Final = "_hoodie_is_deleted"
 COLUMNS: Final[Mapping[str, tuple[str, pa.DataType]]] = {
     "_change_operation_type": ("op", pa.string()),
     "_upstream_event_processed_ts_ms": ("ts_ms", pa.int64()),
@@ -74,7 +74,6 @@ class DebeziumForm:
     _parser: JsonParser = field(init=False)
 
     def __post_init__(self) -> None:
-        """Check the names of columns."""
         check_columns(self.columns)
         row = [child for child in self.row_schema if child.name not in (IS_DELETED, *COLUMNS)]
         self._parser = JsonParser(_event_schema(row), epoch=self.epoch)
@@ -84,12 +83,10 @@ class DebeziumForm:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows."""
         added = [pa.field(name, COLUMNS[name][1]) for name in self.columns]
         return pa.schema([*self.row_schema, *added, pa.field(IS_DELETED, pa.bool_())])
 
     def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError if one of them does not fit the schema."""
         events = _payloads(self._parser.parse(values))
         op = _member(events, "op")
         is_delete = pc.fill_null(pc.equal(op, "d"), False)
@@ -100,7 +97,7 @@ class DebeziumForm:
         rows = pa.StructArray.from_arrays([*columns, is_delete], fields=list(schema))
         ignored = pc.or_(pc.is_null(values), pc.fill_null(pc.equal(op, "m"), False))
         is_unsent = (_is_unsent(column, values) for column in columns)
-        has_unsent = functools.reduce(pc.or_, is_unsent, pa.repeat(pa.scalar(False), len(values)))
+        has_unsent = functools.reduce(pc.or_, is_unsent, pa.repeat(False, len(values)))
         return Parsed(rows, self._reasons(op, row, columns, has_unsent), pc.invert(ignored))
 
     def _reasons(self, op: pa.Array, row: pa.StructArray, columns: list[pa.Array], has_unsent: pa.Array) -> pa.Array:
@@ -122,7 +119,7 @@ class DebeziumForm:
     def _lacks_columns(self, op: pa.Array, columns: list[pa.Array]) -> pa.Array:
         """Return the deletes whose row has the key only, if other columns decide what they delete."""
         if not self.deletes_by:
-            return pa.repeat(pa.scalar(False), len(op))
+            return pa.repeat(False, len(op))
         others = [column for name, column in zip(self.row_schema.names, columns, strict=False) if name not in self.keys]
         # Where all other columns decide, a row with 0 in them may be whole.
         is_blank = _is_blank if len(others) > len(self.deletes_by) else pc.is_null
@@ -167,7 +164,7 @@ def check_columns(columns: tuple[str, ...]) -> None:
 
 
 def infer_row_schema(values: pa.ChunkedArray) -> pa.Schema:
-    """Return the schema of the rows in events, as `values.infer_schema` does for plain rows.
+    """Return the schema of the rows in events, as `infer_schema` does for plain rows.
 
     Raises: SourceError if no event has a row.
     """
@@ -202,6 +199,4 @@ def _payloads(values: pa.StructArray) -> pa.StructArray:
 
 def _member(rows: pa.StructArray, path: str) -> pa.Array:
     """Return a member of objects, null where one of the objects on the path is null."""
-    for name in path.split("."):
-        rows = pc.struct_field(rows, name)
-    return rows
+    return pc.struct_field(rows, path.split("."))

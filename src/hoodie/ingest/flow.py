@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -60,6 +62,36 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When batches run.
+
+    `continuous`: for ever, else until the source has nothing new, without a pause. `interval`: seconds between the
+    begins of two batches of a continuous flow. `idle`: seconds between two looks at an idle source, at least
+    `interval`; with many flows, whose looks would take more than a tenth of a core, up to `idle_max`.
+    `batches_max`: of each flow. `retries`: of a flow without `continuous` after an error; a continuous flow is
+    tried again for ever, after `back_off` seconds, which double to at most `back_off_max`. `threads`: batches at
+    once.
+    """
+
+    continuous: bool = False
+    interval: float = 0.0
+    idle: float = 1.0
+    idle_max: float = 30.0
+    batches_max: int | None = None
+    retries: int = 0
+    back_off: float = 1.0
+    back_off_max: float = 300.0
+    threads: int = 4
+
+    def __post_init__(self) -> None:
+        seconds = dict.fromkeys(("interval", "idle", "idle_max", "back_off", "back_off_max"), 0)
+        for name, number in {**seconds, "retries": 0, "threads": 1, "batches_max": 1}.items():
+            found = getattr(self, name)
+            if found is not None and not number <= found <= threading.TIMEOUT_MAX:
+                raise InvalidConfigError(f"{name}={found}: expected a number from {number}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """What a batch begins with: the table, its newest view, and the place that it stores; a table may not exist yet.
 
@@ -72,7 +104,6 @@ class Begun:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The columns of the table."""
         return None if self.view is None else self.view.schema().arrow
 
 
@@ -84,6 +115,9 @@ class Flow:
     `Request`. `spark`: the session that reads and transforms the rows; None: this process does it. `properties`:
     `hoodie.*` options of the writes. `schema`: Arrow schema of the rows of the source. `evolve`: which changes of the
     table's schema are allowed, as `schema` of `Table.upsert`.
+
+    For its runner: `pace`; None for the runner's, whose `continuous` and `threads` count for every flow. `after`: names
+    of the flows that write what this flow reads. `needs_spark`: the flow is to get a session.
     """
 
     name: str
@@ -99,6 +133,9 @@ class Flow:
     schema: pa.Schema | None = None
     evolve: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    pace: Pace | None = None
+    after: Sequence[str] = ()
+    needs_spark: bool = False
     _known: StoredPlace | None = field(default=None, init=False)
     """The place that was found last."""
 
@@ -117,27 +154,19 @@ class Flow:
 
         Raises: the errors of the source, the transforms and the write; BadRowsError. Nothing is then written.
         """
-        for attempt in range(_ATTEMPTS):
-            try:
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(BatchWrittenError):
                 return self._attempt()
-            except BatchWrittenError:
-                if attempt + 1 == _ATTEMPTS:
-                    raise
-        return None
+        return self._attempt()
 
     def begun(self) -> Begun:
-        """Return the table as it is now, with the place of its newest commit.
-
-        Raises: as `hoodie.open`; InvalidConfigError if there is no table, and the flow must not create it;
-            CorruptFileError.
-        """
+        """Return the table as it is now, with the place of its newest commit."""
         table = self.target.opened()
         view = None if table is None else table.view()
         self._known = StoredPlace() if view is None else stored_place(view, self.key, self._known)
         return Begun(table=table, view=view, stored=self._known)
 
     def request(self, begun: Begun, *, is_look: bool = False) -> Request:
-        """Return the request of the next batch."""
         schema = self.schema
         if schema is None and begun.schema is not None and not self.transforms:
             schema = begun.schema
@@ -165,10 +194,8 @@ class Flow:
         """
         begun = self.begun()
         batch = self._plan(begun, is_look=True)
-        if batch is None:
-            return None
-        decoded = self._transformed(batch, begun.schema)
-        if decoded is None:
+        decoded = None if batch is None else self._transformed(batch, begun.schema)
+        if batch is None or decoded is None:
             return None
         rows, notes = (decoded.rows, ()) if begun.view is None else self._last_events(decoded, begun.view)
         if isinstance(rows, pa.RecordBatchReader):
@@ -190,10 +217,8 @@ class Flow:
     def _attempt(self) -> BatchResult | None:
         begun = self.begun()
         batch = self._plan(begun)
-        if batch is None:
-            return None
-        decoded = self._transformed(batch, begun.schema)
-        if decoded is None:
+        decoded = None if batch is None else self._transformed(batch, begun.schema)
+        if batch is None or decoded is None:
             return None
         table = self.target.made(_without(decoded.rows, (*decoded.order, IS_DELETED)).schema)
         rows, notes = self._last_events(decoded, table.view() if begun.view is None else begun.view)

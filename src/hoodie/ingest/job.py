@@ -15,11 +15,11 @@ from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.format.table.call_options import check_call_options
 from hoodie.ingest.bad_rows import REFUSE, SKIP, BadRowsPolicy
-from hoodie.ingest.flow import Flow, Start
+from hoodie.ingest.flow import Flow, Pace, Start
 from hoodie.ingest.job_values import beside, check_keys, flat, texts_of, with_variables
 from hoodie.ingest.metrics import LOCAL
 from hoodie.ingest.options import fits, require
-from hoodie.ingest.runner import Pace, missing_table
+from hoodie.ingest.runner import missing_table
 from hoodie.ingest.source import Source
 from hoodie.ingest.sources.registry import KINDS as SOURCES
 from hoodie.ingest.sources.registry import class_of, source_of
@@ -83,20 +83,16 @@ _NEED_SPARK: Final = frozenset({"jdbc", "stream"})
 class Job:
     """What a job file defines.
 
-    `after`: for a flow, the flows that write what it reads. `paces`: the pace of each flow, by its name. `spark`:
-    settings of the session; `needs_spark`: names of the flows that use it. `notes`: what has no effect in the file.
+    `spark`: settings of the session of the flows that need one. `notes`: what has no effect in the file.
     """
 
     flows: Sequence[Flow]
     pace: Pace
-    paces: Mapping[str, Pace] = field(default_factory=dict)
-    after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     services: str = INLINE
     services_interval: float = 60.0
     metrics_port: int | None = None
     metrics_host: str = LOCAL
     spark: Mapping[str, str] = field(default_factory=dict)
-    needs_spark: frozenset[str] = frozenset()
     notes: Sequence[str] = ()
 
     def only(self, names: Sequence[str]) -> Job:
@@ -106,23 +102,22 @@ class Job:
             if name not in known:
                 similar = hint(name, known) or f"; it has {', '.join(known)}"
                 raise InvalidConfigError(f"no flow {name!r} in the job{similar}")
-        chosen = [flow for flow in self.flows if flow.name in names]
-        return replace(self, flows=chosen, needs_spark=self.needs_spark & set(names))
+        return replace(self, flows=[flow for flow in self.flows if flow.name in names])
 
-    def paced(self, **changes: Any) -> Job:
-        """Return the job with another pace of all its flows."""
-        paces = {name: replace(pace, **changes) for name, pace in self.paces.items()}
-        return replace(self, pace=replace(self.pace, **changes), paces=paces)
+    def set_pace(self, **changes: Any) -> None:
+        """Change the pace of the job and of all its flows."""
+        self.pace = replace(self.pace, **changes)
+        for flow in self.flows:
+            flow.pace = replace(flow.pace or self.pace, **changes)
 
     def missing_table(self, flow: Flow) -> str | None:
         """Return a table that the flow reads, and that another flow of the job has not created yet; None without."""
-        names = self.after.get(flow.name, ())
-        return missing_table([other for other in self.flows if other.name in names])
+        return missing_table([other for other in self.flows if other.name in flow.after])
 
     def use_session(self, session: Any) -> None:
         """Let the flows that use Spark run in this session."""
         for flow in self.flows:
-            if flow.name in self.needs_spark:
+            if flow.needs_spark:
                 flow.spark = flow.target.spark = session
 
 
@@ -154,30 +149,26 @@ def job_of(
         require(given[key] >= _BACK_OFF_LEAST, f"job, {key}", least, given[key])
     pace = Pace(**{key: given[key] for key in _PACE if key in given})
     reader = _Flows(folder, environment, defaults, all_in_spark or spark is not False, pace)
-    found = reader.flows(given["flow"])
+    flows = reader.flows(given["flow"])
+    for flow in flows:
+        flow.needs_spark |= all_in_spark
     others = ("services", "services_interval", "metrics_port", "metrics_host")
     return Job(
-        flows=[one.flow for one in found],
+        flows=flows,
         pace=pace,
-        paces={one.flow.name: one.pace for one in found},
-        after=_after(found),
         **{key: given[key] for key in others if key in given},
         spark=texts_of(spark, "job, spark") if isinstance(spark, dict) else {},
-        needs_spark=frozenset(one.flow.name for one in found if one.needs_spark or all_in_spark),
         notes=reader.notes,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A flow of the file; `after`: as in the file; `reads`: URIs of the tables that its source reads."""
+    """A flow of the file; `uri`: of its table; `reads`: URIs of the tables that its source reads."""
 
     flow: Flow
-    pace: Pace
-    needs_spark: bool
-    after: tuple[str, ...]
-    reads: frozenset[str]
     uri: str
+    reads: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +182,7 @@ class _Flows:
     pace: Pace
     notes: list[str] = field(default_factory=list)
 
-    def flows(self, given: Any) -> list[_Found]:
+    def flows(self, given: Any) -> list[Flow]:
         """Return all flows. Raises: InvalidConfigError: there is none, or a flow is wrong."""
         if not isinstance(given, list) or not given or not all(isinstance(one, Mapping) for one in given):
             raise InvalidConfigError("job: expected at least one [[flow]] with name, source and table, found none")
@@ -210,7 +201,8 @@ class _Flows:
         several = [one.uri for one in found]
         for one in found:
             one.flow.is_named = one.flow.is_named or several.count(one.uri) > 1
-        return found
+        _set_after(found)
+        return [one.flow for one in found]
 
     def _flow(self, one: dict[str, Any], where: str) -> _Found:
         one = with_variables(one, self.environment, where)
@@ -223,6 +215,7 @@ class _Flows:
         one = {**self.defaults, **one, "storage_options": texts_of(stores, "storage_options")}
         target = self._target(one, where)
         source, reads = self._source(one, where)
+        after = one.get("after", ())
         flow = Flow(
             name=one["name"],
             is_named=one.get("is_named", False),
@@ -233,17 +226,12 @@ class _Flows:
             start=Start(place=one.get("checkpoint"), ignore=one.get("ignore_checkpoint")),
             bad_rows=self._bad_rows(one),
             properties=self._properties(properties, where),
+            pace=replace(self.pace, **{key: one[key] for key in _PACE_OF_FLOW if key in one}),
+            after=(after,) if isinstance(after, str) else after,
+            needs_spark=one.get("spark", self.is_spark or one["source"]["kind"] in _NEED_SPARK),
             **{key: one[key] for key in ("operation", "limit", "evolve") if key in one},
         )
-        after = one.get("after", ())
-        return _Found(
-            flow=flow,
-            pace=replace(self.pace, **{key: one[key] for key in _PACE_OF_FLOW if key in one}),
-            needs_spark=one.get("spark", self.is_spark or one["source"]["kind"] in _NEED_SPARK),
-            after=(after,) if isinstance(after, str) else tuple(after),
-            reads=reads,
-            uri=_uri(target.path, target.storage_options),
-        )
+        return _Found(flow=flow, uri=_uri(target.path, target.storage_options), reads=reads)
 
     def _target(self, one: Mapping[str, Any], where: str) -> Target:
         given = one["table"]
@@ -345,16 +333,14 @@ def _uri(path: str, options: Mapping[str, str]) -> str:
     return open_store(path, options).uri("").rstrip("/")
 
 
-def _after(found: Sequence[_Found]) -> dict[str, tuple[str, ...]]:
-    """Return the flows that write what each flow reads. Raises: InvalidConfigError for an unknown name in `after`."""
+def _set_after(found: Sequence[_Found]) -> None:
+    """Add the flows that write what each flow reads. Raises: InvalidConfigError for an unknown name in `after`."""
     names = [one.flow.name for one in found]
-    after: dict[str, tuple[str, ...]] = {}
-    for one in found:
-        for name in one.after:
+    for flow, uri, reads in ((one.flow, one.uri, one.reads) for one in found):
+        for name in flow.after:
             if name not in names:
-                raise InvalidConfigError(f"flow {one.flow.name!r}, after: no flow {name!r}{hint(name, names)}")
-        writers = [other.flow.name for other in found if other is not one and other.uri in one.reads]
-        if one.uri in one.reads:
-            raise InvalidConfigError(f"flow {one.flow.name!r}: it reads the table that it writes")
-        after[one.flow.name] = tuple(dict.fromkeys((*one.after, *writers)))
-    return after
+                raise InvalidConfigError(f"flow {flow.name!r}, after: no flow {name!r}{hint(name, names)}")
+        if uri in reads:
+            raise InvalidConfigError(f"flow {flow.name!r}: it reads the table that it writes")
+        writers = [other.flow.name for other in found if other.uri in reads]
+        flow.after = tuple(dict.fromkeys((*flow.after, *writers)))

@@ -10,7 +10,7 @@ one name the last one counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,6 +22,9 @@ from hoodie.records.sql.quoting import literal_of, quoted
 
 _PARSED: Final = "_hoodie_parsed"
 _BAD: Final = "_hoodie_bad"
+ROW: Final = f"get({_PARSED}.v, 0)"
+"""The object that `parse_call` found in a text; null if there is no element, also in ANSI mode."""
+IS_ONE_OBJECT: Final = f"{_PARSED}.{_BAD} IS NULL AND size({_PARSED}.v) = 1 AND {ROW} IS NOT NULL"
 _PLAIN: Final = SPARK_NAMES.keys() - {pa.int8(), pa.binary(), pa.date32()}
 _DAYS: Final = r"^-?\d{1,6}$"
 _WITHOUT_SECONDS: Final = r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d)($| ?[Z+-])"
@@ -47,30 +50,27 @@ def _is_new(version: str) -> bool:
     return int(version.partition(".")[0]) >= _SPARK_MIN
 
 
+def parse_call(text: str, kind: str, options: Mapping[str, str]) -> str:
+    """Return a column that parses a text as the only element of a list, whose `ROW` has the type `kind`."""
+    options = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
+    texts = ", ".join(literal_of(one) for pair in options.items() for one in pair)
+    kind = literal_of(f"struct<v: array<{kind}>, {_BAD}: string>")
+    return f"from_json(concat('{{\"v\":[', {text}, ']}}'), {kind}, map({texts})) AS {_PARSED}"
+
+
 def parsed(messages: Any, schema: pa.Schema, *, skips_null: bool) -> Any:
     """Return a DataFrame of messages with the columns of the schema, and `REASON`, `POSITION` and `VALUE`.
 
     `messages`: with `VALUE` (binary), `POSITION` and others, which stay. `REASON` of a bad message is not its cause.
     `VALUE` is binary, and null for good messages.
     """
-    fields = ", ".join(f"{quoted(field.name)}: {_type_text(field.type)}" for field in schema)
-    kind = literal_of(f"struct<v: array<struct<{fields}>>, {_BAD}: string>")
     text = f"CAST({VALUE} AS string)"
-    options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_BAD}')"
-    wrapped = f"concat('{{\"v\":[', {text}, ']}}')"
     others = [quoted(name) for name in messages.columns if name not in (VALUE, POSITION)]
     found = messages.where(f"{VALUE} IS NOT NULL") if skips_null else messages
-    found = found.selectExpr(VALUE, POSITION, *others, f"from_json({wrapped}, {kind}, {options}) AS {_PARSED}")
-    row = f"get({_PARSED}.v, 0)"  # null if there is no element, also in ANSI mode
-    good = [
-        f"{_PARSED}.{_BAD} IS NULL",
-        f"size({_PARSED}.v) = 1",
-        f"{row} IS NOT NULL",
-        f"is_valid_utf8({text})",
-        *(check for field in schema for check in _checks(f"{row}.{quoted(field.name)}", field.type)),
-    ]
-    is_good = f"coalesce({' AND '.join(good)}, false)"
-    columns = [f"{_value(f'{row}.{quoted(field.name)}', field.type)} AS {quoted(field.name)}" for field in schema]
+    found = found.selectExpr(VALUE, POSITION, *others, parse_call(text, _type_text(pa.struct(list(schema))), {}))
+    checks = (check for field in schema for check in _checks(f"{ROW}.{quoted(field.name)}", field.type))
+    is_good = f"coalesce({' AND '.join([IS_ONE_OBJECT, f'is_valid_utf8({text})', *checks])}, false)"
+    columns = [f"{_value(f'{ROW}.{quoted(field.name)}', field.type)} AS {quoted(field.name)}" for field in schema]
     return found.selectExpr(
         *columns,
         *others,

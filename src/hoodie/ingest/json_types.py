@@ -19,6 +19,7 @@ import pyarrow.json as pj
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.format.schema.arrow_types import LIST_ITEM
 
+SAMPLED_ROWS: Final = 1_000
 _EPOCH_UNITS: Final = ("s", "ms", "us", "ns")
 _UNKNOWN: Final = ("ignore", "bad")
 _WRAP: Final = "v"
@@ -114,28 +115,29 @@ class JsonParser:
         return error
 
 
-def types_of_json(values: pa.Array) -> pa.Schema:
-    """Return a schema for a few JSON objects as binary values; values that do not parse are left out.
+def infer_schema(values: pa.ChunkedArray) -> pa.Schema:
+    """Return a schema for JSON objects, from the first 1,000 binary values; values that do not parse are left out.
 
     Integers become int64, other numbers double; dates and times stay text; a column without a value becomes text.
 
     Raises: SourceError if none of the values is a JSON object with a column.
     """
+    first = values.slice(0, SAMPLED_ROWS).combine_chunks()
     try:
-        found = _inferred(values)
+        schema = _inferred(first)
     except pa.ArrowInvalid:
-        found = pa.schema([])
-        for number in range(len(values)):
+        schema = pa.schema([])
+        for number in range(len(first)):
             # A value that does not agree with those before it adds no columns.
             with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):
-                one = _inferred(values.slice(number, 1))
-                found = pa.unify_schemas([found, one], promote_options="permissive")
-    if not found.names:
+                one = _inferred(first.slice(number, 1))
+                schema = pa.unify_schemas([schema, one], promote_options="permissive")
+    if not schema.names:
         raise SourceError(
-            f"the columns cannot be inferred: none of the first {len(values):,} values is a JSON object with a "
+            f"the columns cannot be inferred: none of the first {len(first):,} values is a JSON object with a "
             "member; pass a schema"
         )
-    return pa.schema(_with_leaves(pa.struct(list(found)), _plain, "").fields)
+    return pa.schema(_with_leaves(pa.struct(list(schema)), _plain, "").fields)
 
 
 def _inferred(values: pa.Array) -> pa.Schema:

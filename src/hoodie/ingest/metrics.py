@@ -26,7 +26,11 @@ _GAUGES: Final[tuple[tuple[str, str, Callable[[FlowState], float | None]], ...]]
     ("flow_done", "1 if the flow has ended", lambda state: float(state.is_done)),
 )
 _COUNTERS: Final[tuple[tuple[str, str, Callable[[FlowState], float]], ...]] = (
-    ("rows_written", "Rows inserted, updated and deleted", lambda state: state.rows_written),
+    (
+        "rows_written",
+        "Rows inserted, updated and deleted",
+        lambda state: state.result.inserted + state.result.updated + state.result.deleted,
+    ),
     ("bytes_written", "Bytes of data files written", lambda state: state.result.bytes_written),
     ("bad_rows", "Rows that could not be decoded", lambda state: state.result.bad_rows),
     ("batches", "Batches committed", lambda state: state.result.batches),
@@ -70,7 +74,6 @@ class _Collector:
         self._states = states
 
     def collect(self) -> Iterator[Any]:
-        """Return the metrics of all flows."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         yield GaugeMetricFamily("hoodie_ingest_up", "1 while flows run in this process", value=1)

@@ -105,5 +105,4 @@ def fits(value: object, kind: Any) -> bool:
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
-    """Return the alternatives of a type."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

@@ -11,7 +11,7 @@ from hoodie.config.translation import translated
 from hoodie.errors import HoodieError
 from hoodie.format.table import table_keys
 from hoodie.format.table.call_options import check_call_options, is_table_property
-from hoodie.ingest.streamer_sources import Given, source_options, transform_options
+from hoodie.ingest.streamer_sources import Given, source_options, transform_options, whole_number
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MERGE_MODES: Final = {"EVENT_TIME_ORDERING": "event_time", "COMMIT_TIME_ORDERING": "commit_time"}
@@ -42,6 +42,8 @@ def job_text(text: str, options: Mapping[str, Sequence[str]]) -> str:
 
     `options` have a list of values by names such as `--source-class`. Each property or option that has no equivalent is
     a comment with the reason; its value is left out, as it may be a password.
+
+    Raises: InvalidConfigError if a value that is used is no whole number where one is expected.
 
     >>> made = job_text("hoodie.streamer.source.dfs.root=/landing", {"--target-base-path": ["/lake/trips"]})
     >>> print(made.partition("[flow.source]")[2].partition("[flow.table]")[0].strip())
@@ -79,10 +81,11 @@ def _read(lines: Sequence[str], given: Given) -> None:
 def _set_pace(given: Given) -> None:
     given.job["continuous"] = given.option("continuous") in _FLAGS
     if seconds := given.option("min-sync-interval-seconds"):
-        given.job["interval"] = int(seconds)
+        given.job["interval"] = whole_number("--min-sync-interval-seconds", seconds)
     if given.option("retry-on-source-failures") in _FLAGS:
-        given.job["retries"] = int(given.option("max-retry-count") or 3)
-        given.job["back_off"] = max(int(given.option("retry-interval-seconds") or 30), 1)
+        given.job["retries"] = whole_number("--max-retry-count", given.option("max-retry-count") or "3")
+        seconds = given.option("retry-interval-seconds") or "30"
+        given.job["back_off"] = max(whole_number("--retry-interval-seconds", seconds), 1)
     master = given.option("spark-master")
     given.job["spark"] = {"spark.master": master} if master else True
 
@@ -189,7 +192,6 @@ def _names(text: str) -> str | list[str]:
 
 
 def _lines(given: Given, flow: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Return the lines of the job file."""
     yield "# Made of properties of HoodieStreamer. Show what it would do: hoodie ingest JOB --dry-run"
     yield from (f"{key} = {_toml(value)}" for key, value in given.job.items())
     if given.comments:

@@ -10,10 +10,10 @@ from typing import Any
 from hoodie.arguments import check_arguments
 from hoodie.errors import HoodieWarning
 from hoodie.ingest.bad_rows import BadRowsPolicy
-from hoodie.ingest.flow import Flow, Start
+from hoodie.ingest.flow import Flow, Pace, Start
 from hoodie.ingest.options import require
 from hoodie.ingest.result import IngestResult
-from hoodie.ingest.runner import Pace, Runner
+from hoodie.ingest.runner import Runner
 from hoodie.ingest.source import Source
 from hoodie.ingest.sources.registry import source_of
 from hoodie.ingest.target import Target, options_for

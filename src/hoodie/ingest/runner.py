@@ -7,7 +7,7 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from hoodie.errors import HoodieError, HoodieWarning, InvalidConfigError
-from hoodie.ingest.flow import Flow
+from hoodie.ingest.flow import Flow, Pace
 from hoodie.ingest.result import BatchResult, IngestResult
 from hoodie.table import exists
 
@@ -28,42 +28,12 @@ _IDLE_SHARE: Final = 0.1
 """Of one core: the most that the looks at all idle sources take together, until they wait for `idle_max`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """When batches run.
-
-    `continuous`: for ever, else until the source has nothing new, without a pause. `interval`: seconds between the
-    begins of two batches of a continuous flow. `idle`: seconds between two looks at an idle source, at least
-    `interval`; with many flows, whose looks would take more than a tenth of a core, up to `idle_max`.
-    `batches_max`: of each flow. `retries`: of a flow without `continuous` after an error; a continuous flow is
-    tried again for ever, after `back_off` seconds, which double to at most `back_off_max`. `threads`: batches at
-    once.
-    """
-
-    continuous: bool = False
-    interval: float = 0.0
-    idle: float = 1.0
-    idle_max: float = 30.0
-    batches_max: int | None = None
-    retries: int = 0
-    back_off: float = 1.0
-    back_off_max: float = 300.0
-    threads: int = 4
-
-    def __post_init__(self) -> None:
-        seconds = dict.fromkeys(("interval", "idle", "idle_max", "back_off", "back_off_max"), 0)
-        for name, number in {**seconds, "retries": 0, "threads": 1, "batches_max": 1}.items():
-            found = getattr(self, name)
-            if found is not None and not number <= found <= threading.TIMEOUT_MAX:
-                raise InvalidConfigError(f"{name}={found}: expected a number from {number}")
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class FlowState:
     """How far one flow is in this process. Its runner alone changes it.
 
-    `pace`: of this flow; `continuous` and `threads` count for all flows. `after`: flows of the same runner that write
-    what this flow reads. `due`: when the next batch begins, by the clock `time.monotonic`. `last_success`: when the
+    `pace`: of this flow; `continuous` and `threads` are the runner's. `after`: flows of the same runner that write what
+    this flow reads. `due`: when the next batch begins, by the clock `time.monotonic`. `last_success`: when the
     last batch was committed, or the source had nothing new: seconds since the epoch.
     """
 
@@ -76,7 +46,6 @@ class FlowState:
     failures: int = 0
     """Failures since the last success."""
     failures_total: int = 0
-    rows_written: int = 0
     batch_seconds: float | None = None
     """Of the last batch that was committed."""
     last_success: float | None = None
@@ -88,17 +57,11 @@ class FlowState:
 
     @property
     def name(self) -> str:
-        """The name of the flow."""
         return self.flow.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What a thread of the runner did: a batch; None if there was nothing new. `look_seconds`: its CPU seconds."""
-
-    batch: BatchResult | None
-    waits_for: str | None
-    look_seconds: float
+_Done = tuple[BatchResult | None, str | None, float]
+"""What a thread did: a batch, or None; the missing table for which the flow waits; and the CPU seconds of it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,15 +69,13 @@ class Runner:
     """Runs flows on a few threads, the longest waiting first.
 
     `report` gets each batch, `on_error` each error, `on_change` the state of a flow after each of both, and when its
-    source has nothing new; all on the thread of `run`. `paces`: of single flows, by name. `after`: names of the flows
-    that write what a flow reads, by its name. Until `continuous`, such a flow begins when those are done; else it
-    waits until their tables exist, and looks for new rows when they commit.
+    source has nothing new; all on the thread of `run`. `pace`: of flows without a pace of their own; its `continuous`
+    and `threads` count for all flows. A flow that reads what others write begins when those are done; with `continuous`
+    it waits until their tables exist, and looks for new rows when they commit.
     """
 
     flows: Sequence[Flow]
     pace: Pace = field(default_factory=Pace)
-    paces: Mapping[str, Pace] = field(default_factory=dict)
-    after: Mapping[str, Sequence[str]] = field(default_factory=dict)
     report: Callable[[str, BatchResult], None] = lambda _name, _result: None
     on_error: Callable[[str, Exception], None] = lambda _name, _error: None
     on_change: Callable[[FlowState], None] = lambda _state: None
@@ -123,14 +84,14 @@ class Runner:
     def __post_init__(self) -> None:
         """Raises: InvalidConfigError: two flows have one name, or flows wait for each other."""
         self.states = [
-            FlowState(flow=flow, pace=self.paces.get(flow.name, self.pace), result=IngestResult(flow=flow.name))
+            FlowState(flow=flow, pace=flow.pace or self.pace, result=IngestResult(flow=flow.name))
             for flow in self.flows
         ]
         by_name = {state.name: state for state in self.states}
         if len(by_name) < len(self.states):
             raise InvalidConfigError("two flows have one name: expected a name of its own for each flow")
         for state in self.states:
-            state.after = tuple(by_name[name] for name in self.after.get(state.name, ()) if name in by_name)
+            state.after = tuple(by_name[name] for name in state.flow.after if name in by_name)
         try:
             TopologicalSorter({one.name: [earlier.name for earlier in one.after] for one in self.states}).prepare()
         except CycleError as error:
@@ -189,33 +150,46 @@ class Runner:
         seconds = time.monotonic() - state.began
         state.result = replace(state.result, seconds=state.result.seconds + seconds)
         if error is None:
-            done = future.result()
+            batch, waits_for, look_seconds = future.result()
             state.failures, state.last_error, state.raised, state.last_success = 0, None, None, time.time()
-            if done.batch is None:
-                self._idle(state, done)
+            if batch is None:
+                self._idle(state, waits_for, look_seconds)
             else:
                 state.batch_seconds = seconds
-                self._committed(state, done.batch)
+                self._committed(state, batch)
         else:
             self._failed(state, error)
         self.on_change(state)
 
-    def _idle(self, state: FlowState, done: _Done) -> None:
+    def _idle(self, state: FlowState, waits_for: str | None, look_seconds: float) -> None:
         """Take down that the source has nothing new."""
-        pace, look = state.pace, done.look_seconds * len(self.states) / _IDLE_SHARE
+        pace, look = state.pace, look_seconds * len(self.states) / _IDLE_SHARE
         state.due = time.monotonic() + max(pace.interval, pace.idle, min(look, pace.idle_max))
         state.is_done = not self.pace.continuous
-        if done.waits_for is None:
+        if waits_for is None:
             state.result = replace(state.result, lag_rows=0, lag_seconds=0.0)
         elif state.is_done:
-            note = f"{done.waits_for}: the table does not exist, and no earlier flow has created it: nothing was read"
+            note = f"{waits_for}: the table does not exist, and no earlier flow has created it: nothing was read"
             state.result = replace(state.result, notes=(*state.result.notes, note))
 
     def _committed(self, state: FlowState, batch: BatchResult) -> None:
+        """Add a batch to the sums of its flow; of its notes and instants, the newest stay."""
         now, pace = time.monotonic(), state.pace
-        state.result = _added(state.result, batch)
-        written = batch.write
-        state.rows_written += written.inserted + written.updated + (written.deleted or 0)
+        done, write = state.result, batch.write
+        state.result = replace(
+            done,
+            batches=done.batches + 1,
+            inserted=done.inserted + write.inserted,
+            updated=done.updated + write.updated,
+            deleted=done.deleted + (write.deleted or 0),
+            bad_rows=done.bad_rows + batch.bad_rows,
+            bytes_written=done.bytes_written + write.bytes_written,
+            instants=(*done.instants, write.instant)[-_INSTANTS_KEPT:],
+            place=batch.place or done.place,
+            lag_rows=batch.lag_rows,
+            lag_seconds=batch.lag_seconds,
+            notes=tuple(dict.fromkeys((*done.notes, *write.notes, *batch.notes)))[-_NOTES_KEPT:],
+        )
         state.due = max(now, state.began + pace.interval) if self.pace.continuous else now
         if not batch.place:  # a full read: the source has no place to go on from
             state.is_done, state.due = not self.pace.continuous, now + max(pace.interval, pace.idle)
@@ -258,7 +232,7 @@ def _run_batch(state: FlowState) -> _Done:
     began = time.thread_time()
     missing = missing_table([earlier.flow for earlier in state.after])
     batch = None if missing else state.flow.run_batch()
-    return _Done(batch, missing, time.thread_time() - began)
+    return batch, missing, time.thread_time() - began
 
 
 def missing_table(writers: Sequence[Flow]) -> str | None:
@@ -267,22 +241,3 @@ def missing_table(writers: Sequence[Flow]) -> str | None:
         if target.table is None and not exists(target.path, storage_options=target.storage_options):
             return target.path
     return None
-
-
-def _added(result: IngestResult, batch: BatchResult) -> IngestResult:
-    """Add a batch to the sums of its flow; of its notes, the newest stay."""
-    write = batch.write
-    return replace(
-        result,
-        batches=result.batches + 1,
-        inserted=result.inserted + write.inserted,
-        updated=result.updated + write.updated,
-        deleted=result.deleted + (write.deleted or 0),
-        bad_rows=result.bad_rows + batch.bad_rows,
-        bytes_written=result.bytes_written + write.bytes_written,
-        instants=(*result.instants, write.instant)[-_INSTANTS_KEPT:],
-        place=batch.place or result.place,
-        lag_rows=batch.lag_rows,
-        lag_seconds=batch.lag_seconds,
-        notes=tuple(dict.fromkeys((*result.notes, *write.notes, *batch.notes)))[-_NOTES_KEPT:],
-    )

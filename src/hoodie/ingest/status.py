@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from hoodie.display import Result, counted
+from hoodie.display import counted
 from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.ingest.flow import Begun, Flow
 from hoodie.ingest.result import described
 from hoodie.timeline.zone import parse_instant_time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class FlowStatus(Result):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowStatus:
     """The place, lag and errors of a flow.
 
     `place`, `instant` and `committed_at` (ISO, UTC): of the newest commit with a place; None without one.
@@ -62,18 +62,9 @@ class FlowStatus(Result):
         rows = "new rows" if self.lag_rows is None else f"{counted(self.lag_rows, 'rows')} behind"
         return rows if self.lag_seconds is None else f"{rows}, the oldest of the later batches {self.lag_seconds:.0f} s"
 
-    def facts(self) -> Mapping[str, object]:
-        return {
-            "flow": self.flow,
-            "lag": self.lag,
-            "table": self.table,
-            "last commit": self.committed_at or "",
-            "place": self.place or "",
-            "next batch": self.about,
-            "last error": self.last_error or "",
-            "problem": self.problem or "",
-            "notes": "\n".join(self.notes),
-        }
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return asdict(self)
 
 
 def age_text(seconds: float | None) -> str:
@@ -91,25 +82,20 @@ def age_text(seconds: float | None) -> str:
 
 
 def status_of(
-    flow: Flow,
-    *,
-    plans: bool = True,
-    needs_spark: bool = False,
-    last_error: str | None = None,
-    last_error_at: str | None = None,
+    flow: Flow, *, plans: bool = True, last_error: str | None = None, last_error_at: str | None = None
 ) -> FlowStatus:
     """Return the status of a flow; the source plans its next batch, but reads no rows.
 
-    Without `plans`, the source is left alone, and the lag is not known. `needs_spark`: the batches of the flow are read
-    in Spark; without a session the lag may not be known. `last_error` and `last_error_at` were stored by
-    the process that ran the flow. An error now becomes `problem`.
+    Without `plans`, the source is left alone, and the lag is not known; it may not be known either if the flow needs
+    Spark and has no session. `last_error` and `last_error_at` were stored by the process that ran the flow. An error
+    now becomes `problem`.
     """
     found: dict[str, object] = {"last_error": last_error, "last_error_at": last_error_at}
     try:
         begun = flow.begun()
         found |= _committed(begun)
         if plans:
-            found |= _left(flow, begun, needs_spark)
+            found |= _left(flow, begun)
     except Exception as error:  # also of a source of the user: the status of the other flows is printed
         found["problem"] = str(error) or type(error).__name__
     return FlowStatus(flow=flow.name, table=flow.target.path, **found)  # type: ignore[arg-type]
@@ -117,24 +103,24 @@ def status_of(
 
 def _committed(begun: Begun) -> dict[str, object]:
     stored, view = begun.stored, begun.view
-    place = {"place": stored.checkpoint.place if stored.checkpoint else None}
+    place = stored.checkpoint.place if stored.checkpoint else None
     if view is None or stored.instant is None:
-        return {**place}
+        return {"place": place}
     completed = view.timeline.completion_time_of(stored.instant) or stored.instant
     at = parse_instant_time(completed, view.config.timezone).astimezone(UTC)
     return {
-        **place,
+        "place": place,
         "instant": stored.instant,
         "committed_at": at.isoformat(timespec="seconds"),
         "age_seconds": (datetime.now(UTC) - at).total_seconds(),
     }
 
 
-def _left(flow: Flow, begun: Begun, needs_spark: bool) -> dict[str, object]:
+def _left(flow: Flow, begun: Begun) -> dict[str, object]:
     try:
         batch = flow.source.plan(flow.request(begun, is_look=True))
     except (UnsupportedError, InvalidConfigError) as error:
-        if not needs_spark or (flow.spark is not None and isinstance(error, InvalidConfigError)):
+        if not flow.needs_spark or (flow.spark is not None and isinstance(error, InvalidConfigError)):
             raise
         without = "" if flow.spark is not None else " without Spark (--spark)"
         return {"notes": (f"the lag is not known{without}: {error}",)}

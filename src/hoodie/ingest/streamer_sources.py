@@ -6,10 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hoodie.arguments import shown
+from hoodie.config.option import whole
+from hoodie.errors import InvalidConfigError
+
 STREAMER: Final = "hoodie.streamer."
 OLD: Final = "hoodie.deltastreamer."
 _OWN_CLASSES: Final = "a class of the JVM; write a function instead (docs/ingest/README.md)"
 _TRUE: Final = "true"
+_EXTRA: Final = "jdbc.extra.options."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,10 +60,14 @@ class Given:
                 self.comment(f"{STREAMER}{name}", reason)
 
     def set_limit(self, *names: str) -> None:
-        """Take the limit of a batch: an option of the command line, or one of the properties."""
-        limits = [self.option("source-limit"), *map(self.take, names)]
-        if limit := next(filter(None, limits), None):
-            self.flow["limit"] = int(limit)
+        """Take the limit of a batch: an option of the command line, or one of the properties.
+
+        Raises: InvalidConfigError if it is no whole number.
+        """
+        limits = {"--source-limit": self.option("source-limit")}
+        limits |= {f"{STREAMER}{name}": self.take(name) for name in names}
+        if given := [(key, text) for key, text in limits.items() if text]:
+            self.flow["limit"] = whole_number(*given[0])
 
     def option(self, name: str) -> str | None:
         """Take an option of the command line; of several values the last one."""
@@ -67,6 +76,18 @@ class Given:
     def comment(self, key: str, reason: str) -> None:
         """Take down that a property or option has no equivalent. Its value stays out, as it may be a password."""
         self.comments.append(f"{key}: {reason}")
+
+
+def whole_number(key: str, text: str) -> int:
+    """Return the number of a property or option. Raises: InvalidConfigError for another text.
+
+    >>> whole_number("--source-limit", "5000")
+    5000
+    """
+    try:
+        return whole(text)
+    except ValueError as error:
+        raise InvalidConfigError(f"{key}: {error}, found {shown(text)}") from error
 
 
 def source_options(given: Given) -> dict[str, Any]:
@@ -88,7 +109,7 @@ def _files(given: Given, name: str) -> dict[str, Any]:
             given.comment(f"{STREAMER}csv.header", "files of CSV need a line with the names of the columns")
         source["options"] = csv
     if limit := given.option("source-limit"):
-        source["bytes_max"] = int(limit)
+        source["bytes_max"] = whole_number("--source-limit", limit)
     given.refuse("files of one batch are read by their columns", "source.parquet.dfs.merge_schema.enable")
     return source
 
@@ -158,7 +179,7 @@ def _hudi(given: Given, _name: str) -> dict[str, Any]:
     is_latest |= given.take(f"{prefix}missing.checkpoint.strategy") == "READ_LATEST"
     again = given.properties.pop("hoodie.datasource.read.incr.fallback.fulltablescan.enable", "").lower() == _TRUE
     if limit := given.take(f"{prefix}num_instants"):
-        given.flow["limit"] = int(limit)
+        given.flow["limit"] = whole_number(f"{STREAMER}{prefix}num_instants", limit)
     names = ("drop.all.meta.fields.from.source", "partition.fields", "partition.extractor.class")
     given.refuse("rows come without the metadata columns of their table", *(f"{prefix}{name}" for name in names))
     return {
@@ -170,14 +191,14 @@ def _hudi(given: Given, _name: str) -> dict[str, Any]:
 
 
 def _jdbc(given: Given, _name: str) -> dict[str, Any]:
-    extra = {key.lower(): value for key, value in given.take_all("jdbc.extra.options.").items()}
+    extra = {key.lower(): value for key, value in given.take_all(_EXTRA).items()}
     names = {"url": "jdbc.url", "table": "jdbc.table.name", "user": "jdbc.user", "driver": "jdbc.driver.class"}
     source: dict[str, Any] = {
         "kind": "jdbc",
         **given.take_each(names),
         "partition_column": extra.pop("partitioncolumn", ""),
-        "partitions": int(extra.pop("numpartitions", "0")),
-        "fetch_size": int(extra.pop("fetchsize", "0")),
+        "partitions": whole_number(f"{STREAMER}{_EXTRA}numpartitions", extra.pop("numpartitions", "0")),
+        "fetch_size": whole_number(f"{STREAMER}{_EXTRA}fetchsize", extra.pop("fetchsize", "0")),
     }
     if not source["partition_column"]:
         source["partitions"] = 0
@@ -191,7 +212,7 @@ def _jdbc(given: Given, _name: str) -> dict[str, Any]:
     given.refuse(about, "jdbc.incr.fallback.to.full.fetch", "jdbc.storage.level")
     for key in ("lowerbound", "upperbound"):
         if extra.pop(key, None):
-            given.comment(f"{STREAMER}jdbc.extra.options.{key}", "the bounds of each batch are taken from its rows")
+            given.comment(f"{STREAMER}{_EXTRA}{key}", "the bounds of each batch are taken from its rows")
     given.set_limit()
     return {**source, "options": extra}
 

@@ -44,7 +44,7 @@ class Target:
     def opened(self) -> Table | None:
         """Return the handle, which stays open; None if the table does not exist yet.
 
-        Raises: InvalidConfigError if the table does not exist and the flow must not create it; as `hoodie.open`.
+        Raises: InvalidConfigError if the flow must not create it.
         """
         if self.table is None and exists(self.path, storage_options=self.storage_options):
             self.table = open_table(self.path, storage_options=self.storage_options, spark=self.spark)
@@ -56,10 +56,7 @@ class Target:
         return self.table
 
     def made(self, columns: Any) -> Table:
-        """Return the handle; a table that does not exist is created with these columns, a schema of Arrow or Spark.
-
-        Raises: as `hoodie.create`.
-        """
+        """Return the handle; a table that does not exist is created with these columns, a schema of Arrow or Spark."""
         if self.table is None:
             self.table = create(
                 self.path,

@@ -8,7 +8,7 @@ Arrow table, Spark in its workers. So they decode alike.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFileError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
 from hoodie.ingest.json_on_spark import parsed, reads_alike
-from hoodie.ingest.json_types import JsonParser, dotted, types_of_json
+from hoodie.ingest.json_types import JsonParser, dotted
 from hoodie.ingest.source import Decoded
 from hoodie.table.sessions import is_spark, spark_room
 
@@ -29,7 +29,6 @@ _PARTS: Final = 16
 """Into so many parts a refused block is divided: more would parse good values less often, and single bad ones more."""
 _FEW: Final = 1024
 _ROW: Final = re.compile(r" in row (\d+)$")
-SAMPLED_ROWS: Final = 1_000
 _TEXT: Final = "_hoodie_text"
 _BAD: Final = pa.schema([(VALUE, pa.binary()), (POSITION, pa.string()), (_TEXT, pa.string())])
 """Columns of messages that are decoded again for their reasons."""
@@ -50,68 +49,47 @@ class Parsed:
 
 
 class Form(Protocol):
-    """How values are encoded. Objects are sent to Spark's workers, so they can be pickled."""
+    """How values are encoded, such as a `JsonParser`. Objects are sent to Spark's workers, so they can be pickled."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows."""
         ...
 
-    def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError if one of them is bad and the parser stops there."""
+    def parse(self, values: pa.Array) -> pa.StructArray | Parsed:
+        """Return a row for each binary value; `Parsed` from a form that judges its rows.
+
+        A null row makes its value bad. The row of a null value may be any row, because `DecodedWith` judges the value.
+
+        Raises: ValueError, CorruptFileError if one of them is bad and the parser stops there.
+        """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class JsonForm:
-    """A JSON object in each value. `skips_null`: whether a null value is left out; otherwise it is a bad row."""
-
-    parser: JsonParser
-    skips_null: bool = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows."""
-        return self.parser.schema
-
-    def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError if one of them does not fit the schema."""
-        return parsed_rows(self.parser.parse(values), values, skips_null=self.skips_null)
 
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
     """UTF-8 text in each value: rows with the one column `value`."""
 
-    skips_null: bool = False
     schema: pa.Schema = field(default=pa.schema([(TEXT_COLUMN, pa.string())]), init=False)
 
-    def parse(self, values: pa.Array) -> Parsed:
-        """Return the rows of binary values. Raises: ValueError if one of them is no UTF-8."""
-        rows = pa.StructArray.from_arrays([values.cast(pa.string())], fields=list(self.schema))
-        return parsed_rows(rows, values, skips_null=self.skips_null)
-
-
-def parsed_rows(rows: pa.StructArray, values: pa.Array, *, skips_null: bool) -> Parsed:
-    """Return the rows of values, with reasons where a value or its row is null."""
-    is_null = pc.is_null(values)
-    no_row = pc.if_else(pc.is_null(rows), _NO_OBJECT, pa.scalar(None, pa.string()))
-    return Parsed(rows, pc.if_else(is_null, _NULL, no_row), pc.invert(is_null) if skips_null else _all_true(len(rows)))
+    def parse(self, values: pa.Array) -> pa.StructArray:
+        return pa.StructArray.from_arrays([values.cast(pa.string())], fields=list(self.schema))
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedWith:
     """The work of one step over messages: a table with `VALUE` (binary), `POSITION` and others becomes rows.
 
-    The rows have the columns of the form, the other columns of the table, and `REASON`, `POSITION` and `VALUE` (text,
-    for bad rows only).
+    `skips_null`: whether a null value is left out; otherwise it is a bad row. The rows have the columns of the form,
+    the other columns of the table, and `REASON`, `POSITION` and `VALUE` (text, for bad rows only).
     """
 
     form: Form
+    skips_null: bool = False
 
     def __call__(self, messages: pa.Table) -> pa.Table:
         """Return the rows of the messages. Memory: the result, and a few times a block of 8 MB (or one value)."""
-        pieces = [_rows_of(block, self.form) for block in _blocks(messages)]
+        pieces = [self._rows_of(block) for block in _blocks(messages)]
         schema = self.schema_for(messages.schema)
         return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()
 
@@ -121,17 +99,51 @@ class DecodedWith:
         marks = [pa.field(name, pa.string()) for name in (REASON, POSITION, VALUE)]
         return pa.schema([*self.form.schema, *others, *marks])
 
+    def _rows_of(self, block: pa.Table) -> pa.Table:
+        values = block[VALUE].combine_chunks()
+        parts = list(self._parsed(values))
+        rows = pa.chunked_array([part.rows for part in parts])
+        reason = pa.chunked_array([part.reason for part in parts]).combine_chunks()
+        columns = dict(zip(self.form.schema.names, rows.flatten(), strict=True))
+        columns |= {name: block[name] for name in block.column_names if name not in (VALUE, POSITION)}
+        columns |= {REASON: reason, POSITION: block[POSITION], VALUE: _texts_of_bad(values, reason)}
+        kept = pa.chunked_array([part.is_kept for part in parts])
+        table = pa.table(columns)
+        return table if pc.all(kept).as_py() else table.filter(kept)
 
-def decoded(messages: Any, form: Form, schema: pa.Schema, order: tuple[str, ...]) -> Decoded:
+    def _parsed(self, values: pa.Array) -> Iterator[Parsed]:
+        """Yield the rows of the values in their order; divides values that the form refuses until one is left."""
+        left = [values]
+        while left:
+            part = left.pop()
+            try:
+                found = self.form.parse(part)
+            except (ValueError, CorruptFileError) as error:
+                if len(part) > 1:
+                    left += reversed(_divided(part, str(error)))
+                    continue
+                rows = pa.nulls(1, pa.struct(list(self.form.schema)))
+                found = Parsed(rows, pa.array([reason_of(error)]), pa.array([True]))
+            yield found if isinstance(found, Parsed) else self._judged(found, part)
+
+    def _judged(self, rows: pa.StructArray, values: pa.Array) -> Parsed:
+        """Return the rows of values, with reasons where a value or its row is null."""
+        is_null = pc.is_null(values)
+        no_row = pc.if_else(pc.is_null(rows), _NO_OBJECT, pa.scalar(None, pa.string()))
+        is_kept = pc.invert(is_null) if self.skips_null else pa.repeat(True, len(rows))
+        return Parsed(rows, pc.if_else(is_null, _NULL, no_row), is_kept)
+
+
+def decoded(messages: Any, work: DecodedWith, schema: pa.Schema, order: tuple[str, ...]) -> Decoded:
     """Return the rows of messages, good and bad.
 
     `messages`: an Arrow table or Spark DataFrame of this schema, with the columns `VALUE` (binary) and `POSITION`.
     """
-    work = DecodedWith(form)
     if not is_spark(messages):
         return divided(work(messages), order)
-    if isinstance(form, JsonForm) and form.parser.is_plain and reads_alike(form.schema, messages.sparkSession.version):
-        rows = parsed(messages, form.schema, skips_null=form.skips_null)
+    form = work.form
+    if isinstance(form, JsonParser) and form.is_plain and reads_alike(form.schema, messages.sparkSession.version):
+        rows = parsed(messages, form.schema, skips_null=work.skips_null)
         return divided(rows, order, lambda bad: _explained(bad, work))
     return divided(spark_room().mapped(messages, work, work.schema_for(schema)), order)
 
@@ -145,15 +157,6 @@ def _explained(bad: Any, work: DecodedWith) -> Any:
         POSITION,
         f"coalesce({VALUE}, {_TEXT}) AS {VALUE}",
     )
-
-
-def infer_schema(values: pa.ChunkedArray) -> pa.Schema:
-    """Return a schema for JSON objects from the first 1,000 values, as `types_of_json`."""
-    return types_of_json(values.slice(0, SAMPLED_ROWS).combine_chunks())
-
-
-def _all_true(count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(True), count)
 
 
 def _blocks(messages: pa.Table) -> Iterator[pa.Table]:
@@ -170,39 +173,11 @@ def _blocks(messages: pa.Table) -> Iterator[pa.Table]:
             first = stop
 
 
-def _rows_of(block: pa.Table, form: Form) -> pa.Table:
-    values = block[VALUE].combine_chunks()
-    parts = list(_parsed(values, form.parse, form.schema))
-    rows = pa.chunked_array([part.rows for part in parts])
-    reason = pa.chunked_array([part.reason for part in parts]).combine_chunks()
-    columns = dict(zip(form.schema.names, rows.flatten(), strict=True))
-    columns |= {name: block[name] for name in block.column_names if name not in (VALUE, POSITION)}
-    columns |= {REASON: reason, POSITION: block[POSITION], VALUE: _texts_of_bad(values, reason)}
-    kept = pa.chunked_array([part.is_kept for part in parts])
-    table = pa.table(columns)
-    return table if pc.all(kept).as_py() else table.filter(kept)
-
-
 def _texts_of_bad(values: pa.Array, reason: pa.Array) -> pa.Array:
     """Return the values of bad rows as text, and null for good rows. Bytes that are no UTF-8 become `\\xff`."""
     is_bad = pc.is_valid(reason)
     bad = [None if raw is None else raw.decode(errors="backslashreplace") for raw in values.filter(is_bad).to_pylist()]
     return pc.replace_with_mask(pa.nulls(len(values), pa.string()), is_bad, pa.array(bad, pa.string()))
-
-
-def _parsed(values: pa.Array, parse: Callable[[pa.Array], Parsed], schema: pa.Schema) -> Iterator[Parsed]:
-    """Yield the rows of the values in their order; divides values that the parser refuses until one is left."""
-    left = [values]
-    while left:
-        part = left.pop()
-        try:
-            yield parse(part)
-        except (ValueError, CorruptFileError) as error:
-            if len(part) > 1:
-                left += reversed(_divided(part, str(error)))
-                continue
-            rows = pa.nulls(1, pa.struct(list(schema)))
-            yield Parsed(rows, pa.array([reason_of(error)]), _all_true(1))
 
 
 def _divided(values: pa.Array, error: str) -> list[pa.Array]:

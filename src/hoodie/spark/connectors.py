@@ -25,7 +25,7 @@ from hoodie.files.table_properties import PROPERTIES
 from hoodie.spark.workers import is_connect, reason
 from hoodie.storage import Store, StoreSpec
 from hoodie.storage.options import masked, normalised
-from hoodie.storage.paths import checked_path, native_scheme
+from hoodie.storage.paths import checked_path, literal_path, native_scheme
 
 _S3, _GS, _AZURE = "s3a", "gs", "abfss"
 _SCHEMES: Final = {"s3": _S3, "az": _AZURE, "adl": _AZURE, "azure": _AZURE}
@@ -159,7 +159,7 @@ def _tried(session: Any, spec: StoreSpec, warned: set[str]) -> Access | None:
     if is_connect(session) and access.uri.startswith(f"{_S3}://"):
         for name, value in access.options.items():
             session.conf.set(name, value)
-    path = access.uri_of(PROPERTIES)
+    path = literal_path(access.uri_of(PROPERTIES))
     try:
         # Given twice: Spark would log the error of one path, with its stack, before it raises the error.
         _ = access.reader(session).schema("found boolean").parquet(path, path).schema

@@ -37,6 +37,7 @@ from hoodie.spark.stored_types import files_by_types, with_stored_types
 from hoodie.spark.superseded import Superseding, merged_by_driver, scannable
 from hoodie.spark.types import arrow_schema_of, in_schema, spark_schema_of
 from hoodie.spark.workers import is_connect
+from hoodie.storage.paths import literal_path
 from hoodie.storage.scratch import scratch_folder, scratch_output
 from hoodie.timeline import ms_of_instant_time
 
@@ -52,7 +53,6 @@ _LISTING_TASKS: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelis
 _SENTINEL: Final = "spark-did-not-read-the-list-of-files.parquet"
 _LOSING_ROWS: Final = ("ignoreMissingFiles", "ignoreCorruptFiles")
 """Options of a scan, which replace the settings `spark.sql.files.*` of the session."""
-_GLOB_CHARACTERS: Final = set("\\{}[]*?")
 _BROADCAST_KEYS_MAX = 100_000
 
 
@@ -208,7 +208,7 @@ def read_files(session: Any, reader: Any, files: Sequence[FileOfScan]) -> Any:
     if len(files) <= LISTED_FILES_MAX or is_connect(session) or not _reads_logs(session):
         if is_connect(session):
             _warn_of_tasks(session, len(files))
-        return reader.parquet(*(_literal_path(file.uri) for file in files))
+        return reader.parquet(*(literal_path(file.uri) for file in files))
     with scratch_folder() as folder:
         # A Spark without such a log finds this file, and raises an error: without it, the table would seem empty.
         with scratch_output(f"{folder}/{_SENTINEL}") as sentinel:
@@ -249,8 +249,3 @@ def _warn_of_tasks(session: Any, count: int) -> None:
             HoodieWarning,
             stacklevel=2,
         )
-
-
-def _literal_path(path: str) -> str:
-    """Escape the glob characters of a path, so that Spark reads exactly this path."""
-    return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in path)

@@ -12,6 +12,7 @@ from hoodie.errors import InvalidConfigError, UnsupportedError
 from hoodie.spark.datasource_writer import warn_notes
 from hoodie.spark.types import arrow_schema_of
 from hoodie.storage import StoreSpec, open_store
+from hoodie.storage.paths import literal_path
 from hoodie.table import Table
 from hoodie.table.context import TableContext
 from hoodie.table.sessions import is_spark
@@ -60,7 +61,7 @@ class BatchSink:
         does not if its threads are not those of Python (`PYSPARK_PIN_THREAD=false`).
         """
         if self._query is None:
-            row = session.read.text(f"{self.checkpoint.rstrip('/')}/metadata").first()
+            row = session.read.text(literal_path(f"{self.checkpoint.rstrip('/')}/metadata")).first()
             self._query = str(json.loads(row[0])["id"])
         return self._query
 

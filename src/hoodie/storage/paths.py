@@ -1,8 +1,9 @@
-"""Rules for paths relative to a table's base path, and for the file names that a listing skips."""
+"""Rules for paths relative to a table's base path, for the file names that a listing skips, and spellings of URIs."""
 
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from hoodie.errors import PartitionPathError
 
@@ -12,6 +13,7 @@ TEMPORARY_PREFIX = ".tmp-"
 OBJECT_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "az", "adl", "azure", "abfs", "abfss"})
 """The schemes of tables in an object store."""
 
+_GLOB_CHARACTERS: Final = frozenset("\\{}[]*?")
 _NO_NAMES = frozenset({"", ".", ".."})
 _LOCKS = (".hoodie/lock", ".hoodie/.locks/takeover-")
 _VOLATILE = (*_LOCKS, ".hoodie/.locks/prepared-", ".hoodie/.heartbeat/", ".hoodie/.temp/stage-")
@@ -84,6 +86,15 @@ def is_never_empty(path: str) -> bool:
     The name of a file may be stored before its bytes. An empty lock file would count as the lock of a running JVM.
     """
     return path.startswith(_LOCKS)
+
+
+def literal_path(path: str) -> str:
+    """Escape the glob characters of Hadoop in a path or URI, so that Spark reads exactly this path.
+
+    >>> print(literal_path("/lake/a[1].parquet"))
+    /lake/a\\[1\\].parquet
+    """
+    return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in path)
 
 
 def native_scheme(scheme: str) -> str:

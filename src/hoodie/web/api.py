@@ -6,8 +6,9 @@ be read is in `notes`.
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,9 +16,9 @@ import pyarrow as pa
 
 import hoodie
 from hoodie.config.secrets import masked, redacted_content
+from hoodie.display import counted
 from hoodie.errors import HoodieError, InvalidConfigError
 from hoodie.format.json_values import rows_of
-from hoodie.web.bounds import Cut, files_cut
 
 _LIMIT, _LIMIT_MAX = 200, 5_000
 _OFFSET_MAX: Final = 2**31
@@ -25,6 +26,11 @@ _VERSIONS, _VERSIONS_MAX = 5, 100
 _DAYS, _DAYS_MAX = 30, 3_660
 _TEXT_CHARS_MAX: Final = 4_000
 _ROWS_AT_ONCE: Final = 16
+_VALUE_MAX: Final = 8_000
+_ANSWER_MAX: Final = 8_000_000
+"""Characters, or bytes, after which no row is added; the texts of the last row are `…` from there on."""
+_FILES_MAX: Final = 2_000
+_SUMS: Final = ("numInserts", "numUpdateWrites", "numDeletes", "numWrites", "totalWriteBytes", "totalWriteErrors")
 _WHOLE_ROWS: Final = "`hoodie head TABLE --json` prints whole rows"
 
 _STATUS: Final = {
@@ -113,6 +119,68 @@ def error_of(error: Exception) -> tuple[int, dict[str, str]]:
     text = masked(str(error)) or name
     known = next((_STATUS[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in _STATUS), 500)
     return known, {"error": text if isinstance(error, HoodieError | OSError) else f"{name}: {text}", "type": name}
+
+
+@dataclass(slots=True)
+class Cut:
+    """Cuts the values of one answer, and counts what it cut."""
+
+    left: int = _ANSWER_MAX
+    values: int = 0
+    is_ended: bool = False
+
+    def items(self, values: Iterable[Any]) -> Iterator[Any]:
+        """Yield the values, each cut, until the answer is full."""
+        for value in values:
+            if self.left <= 0:
+                self.is_ended = True
+                return
+            yield self.value(value)
+
+    def value(self, value: Any) -> Any:
+        """Return a plain value; a long text or binary value in it is cut, and has its whole length at the end."""
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [*self.items(value)]
+        if not isinstance(value, str | bytes):
+            self.left -= 10
+            return value
+        greatest = _VALUE_MAX if self.left > 0 else 0
+        self.left -= min(len(value), greatest) + 10
+        if len(value) <= greatest:
+            return value
+        self.values += 1
+        start = value[:greatest] if isinstance(value, str) else base64.b64encode(value[:greatest]).decode()
+        return f"{start}… ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})"
+
+    def notes(self, whole: str) -> list[str]:
+        """Return what was cut, for people; `whole` names what has all."""
+        cut = [f"{counted(self.values, 'long values')} cut"] if self.values else []
+        cut += [f"the answer ends after {_ANSWER_MAX:,} characters"] if self.is_ended else []
+        return [f"{' and '.join(cut)}: {whole}"] if cut else []
+
+
+def files_cut(content: Any, whole: str) -> tuple[Any, dict[str, Any] | None, list[str]]:
+    """Return the content of a commit with the statistics of at most 2,000 files, sums of all files, and notes.
+
+    The sums are None without statistics; those by partition are of at most 2,000 partitions.
+    """
+    found = content.get("partitionToWriteStats") if isinstance(content, dict) else None
+    if not isinstance(found, dict):
+        return content, None, []
+    kept, by_partition, total = dict[str, Any](), dict[str, Any](), dict.fromkeys(("files", *_SUMS), 0)
+    for path, listed in found.items():
+        stats = [stat for stat in listed or () if isinstance(stat, dict)]
+        sums = {"files": len(stats), **{name: sum(stat.get(name) or 0 for stat in stats) for name in _SUMS}}
+        if total["files"] < _FILES_MAX:
+            kept[path] = stats[: _FILES_MAX - total["files"]]
+        if len(by_partition) < _FILES_MAX:
+            by_partition[path] = sums
+        total = {name: number + sums[name] for name, number in total.items()}
+    note = f"statistics of the first {_FILES_MAX:,} of {total['files']:,} files, and the sums of all: {whole}"
+    statistics = {"partitions": len(found), "all": total, "by_partition": by_partition}
+    return {**content, "partitionToWriteStats": kept}, statistics, [note] * (total["files"] > _FILES_MAX)
 
 
 def _listed(found: pa.Table, next_place: str | int | None = None) -> dict[str, Any]:

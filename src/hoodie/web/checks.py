@@ -35,7 +35,6 @@ class Checks:
     """The last check of each table. Thread-safe. A check ends with the process."""
 
     def __init__(self, open_table: Callable[[str], hoodie.Table]) -> None:
-        """Check nothing yet."""
         self._open = open_table
         self._checks: dict[str, _Check] = {}
         self._turns = threading.Semaphore(_AT_ONCE)
@@ -43,7 +42,6 @@ class Checks:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a check runs."""
         return any(check.state == "running" for check in [*self._checks.values()])
 
     def state(self, table_id: str) -> dict[str, Any]:

@@ -57,7 +57,6 @@ class Watchers:
     """The watchers of all tables with listeners. For one event loop."""
 
     def __init__(self, work: Work, open_table: Callable[[str], hoodie.Table]) -> None:
-        """Watch nothing yet."""
         self._work, self._open = work, open_table
         self._watchers: dict[str, _Watcher] = {}
         self._is_closed = False
@@ -104,7 +103,6 @@ class Watchers:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """End all listeners."""
         self._is_closed = True
         for watcher in self._watchers.values():
             watcher.changed.set()
@@ -124,7 +122,6 @@ class EventStream(Response):
     """An answer that goes on: each event is sent when it comes, until the listener leaves."""
 
     def __init__(self, events: AsyncIterator[str]) -> None:
-        """Answer with these events."""
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
         self._events: Any = events

@@ -39,7 +39,6 @@ class FoundTable:
     folder: str
 
     def to_dict(self) -> dict[str, str]:
-        """Return path and name, for JSON."""
         path = shown_path(self.store.uri(self.folder))
         return {"path": path, "name": path.rstrip("/").rpartition("/")[2]}
 

@@ -110,11 +110,9 @@ class Guarded:
     """An application behind a gate. All answers have the headers that keep a page to itself."""
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
-        """Put the gate in front of `app`."""
         self._app, self._gate = app, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or hand it on."""
         if scope["type"] != "http":
             return
 

@@ -29,7 +29,6 @@ class Work:
     """Runs functions in threads, at most 4 of a table and kind at once, 2 of the kind `data`. For one event loop."""
 
     def __init__(self) -> None:
-        """Start no thread yet."""
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="hoodie-ui")
         self._turns: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._jobs: dict[Hashable, _Job] = {}

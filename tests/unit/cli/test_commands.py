@@ -85,7 +85,22 @@ def test_create_takes_columns_by_name_and_type(tmp_path: Path, run: Run) -> None
         "p": "decimal128(9, 2)",
         "s": "struct<a: int32, l: list<element: map<string, date32[day]>>>",
     }
-    assert "strang" in run.error("create", tmp_path / "u", "-c", "id:strang", "-k", "id")
+    for text in ("strang", "int, x", "map<int,int>", "int default 3"):
+        assert run.error("create", tmp_path / "u", "-c", f"id:{text}", "-k", "id").startswith("hoodie: column 'id': ")
+    for text in ("", "not null"):
+        expected = "expected a type of Spark SQL, such as bigint or struct<a: int>"
+        error = run.error("create", tmp_path / "u", "--column", f"id:{text}", "-k", "id")
+        assert error == f"hoodie: column 'id': {expected}, found {text!r}\n"
+    assert not (tmp_path / "u").exists()
+
+
+def test_create_takes_not_null(tmp_path: Path, run: Run) -> None:
+    said = run.text("create", tmp_path / "t", "-c", "id:varchar(10)", "-c", "n:int NOT NULL", "-k", "id")
+    assert said.endswith("t: id string, n int32 not null\n")
+    assert [row["nullable"] for row in run.rows("schema", tmp_path / "t")] == [True, False]
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text('{"id": "a", "n": null}\n')
+    assert "null" in run.error("upsert", tmp_path / "t", lines, "--option", "hoodie.python.schema.evolution=never")
 
 
 def test_create_without_a_key_makes_automatic_keys(tmp_path: Path, run: Run) -> None:

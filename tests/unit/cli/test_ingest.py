@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 import hoodie
-from hoodie.cli.ingest_state import StateFile
+from hoodie.cli.ingest import StateFile
 from tests.support.command_line import Run
 
 JOB = """

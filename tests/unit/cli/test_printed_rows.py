@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import hoodie
 from hoodie.cli.terminal import print_rows
 from hoodie.ingest.rows.json_rows import JsonRows
+from hoodie.ingest.rows.rules import InputOptions
 from tests.support.command_line import Run
 from tests.support.seeds import examples
 from tests.support.tables import new_table
@@ -89,7 +90,7 @@ def test_printed_rows_are_read_back(data: st.DataObject) -> None:
         print_rows(rows.to_batches())
     text = "\n".join(lines)
     assert not any(ord(char) < 0x20 and char != "\n" for char in text)
-    read = pa.Table.from_batches(JsonRows(io.BytesIO(text.encode()), rows.schema, ignores_others=False))
+    read = pa.Table.from_batches(JsonRows(io.BytesIO(text.encode()), InputOptions(types=rows.schema)))
     assert read.schema == rows.schema
     assert _same(read, rows), (text, read)
 
@@ -142,7 +143,7 @@ def test_a_map_with_a_key_twice_is_printed_as_pairs(capsys: pytest.CaptureFixtur
     rows = pa.table({"m": maps})
     text = _printed(rows, capsys)
     assert text.splitlines() == ['{"m": [["a", 1], ["a", 2]]}', '{"m": {"b": 3}}']
-    read = pa.Table.from_batches(JsonRows(io.BytesIO(text.encode()), rows.schema, ignores_others=False))
+    read = pa.Table.from_batches(JsonRows(io.BytesIO(text.encode()), InputOptions(types=rows.schema)))
     assert read.equals(rows)
 
 

@@ -107,8 +107,8 @@ def test_a_savepoint_from_its_creation_to_its_deletion(run: Run, path: Path) -> 
     table = hoodie.open(path, spark=False)
     first = table.timeline.instants[0].requested_time
     assert run("savepoint", "list", path) == (0, "no savepoints\n", "")
-    assert run.json("savepoint", "create", path, "--user", "ann", "--comment", "before")["instant"] == first
-    assert run.text("savepoint", "list", path) == f"{first}  1 files in 1 partitions  ann before\n"
+    assert run.json("savepoint", "create", path, "--user", "ann", "--comment", "for t.clean()")["instant"] == first
+    assert run.text("savepoint", "list", path) == f"{first}  1 files in 1 partitions  ann for t.clean()\n"
     second = table.upsert([{"id": "c", "x": 3}]).instant
     table.upsert([{"id": "d", "x": 4}])
     assert "not the newest" in run.error("rollback", path, second)

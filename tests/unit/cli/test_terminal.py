@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.progress import Progress as Bars
 
 import hoodie
-from hoodie.cli.terminal import ProgressBar, cell, print_table, progress_bar
+from hoodie.cli.terminal import Answer, ProgressBar, cell, print_table, progress_bar
 from hoodie.cli.words import in_words
 from hoodie.format.json_values import to_json
 from hoodie.progress import Progress
+from hoodie.results import Finding, Report
 from tests.support.command_line import Run
 from tests.support.tables import new_table
 
@@ -80,10 +81,69 @@ def _tasks(bars: Bars) -> list[tuple[str, float, float | None]]:
         ("t.restore('12') completes it", "`hoodie restore /t 12` completes it"),
         ("t.restore() or t.rollback()", "`hoodie restore /t` or `hoodie rollback /t`"),
         ("t.restore(COMMIT)", "`hoodie restore /t COMMIT`"),
+        ("the commit completed; call t.rollback again", "the commit completed; call `hoodie rollback /t` again"),
+        ("roll that write back (t.rollback), or", "roll that write back (`hoodie rollback /t`), or"),
+        ("(t.timeline shows which)", "(`hoodie timeline /t` shows which)"),
+        ("none; t.timeline.pending() returns some", "none; `hoodie timeline /t` returns some"),
+        ("t.verify() or `hoodie verify /t` has details", "`hoodie verify /t` has details"),
+        ("open it, or pass exist_ok=True", "open it, or pass --exist-ok"),
+        ("as_of='2026' is before the first commit", "--as-of '2026' is before the first commit"),
+        ("since='2' is later than until='1'", "--since '2' is later than --until '1'"),
+        ("takes no properties=, found x", "takes no --option, found x"),
+        ("options in properties= of the write", "options in --option of the write"),
+        ("properties= of t.index.build are options", "--option of t.index.build are options"),
+        ("give x=UTC (properties=, --option)", "give x=UTC (--option)"),
     ],
 )
 def test_calls_in_messages_are_commands(call: str, command: str) -> None:
     assert in_words(call, "/t") == command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "file:///lake/storage_options is no table",
+        "flow 'trips', storage_options: expected a text",
+        "error file-missing: hoodie repair /t --accept-loss until=2026/x.parquet",
+        "until=2026/x.parquet: expected 12 bytes",
+        "as_of=2026/city=sf: as_of=2026 has no rows",
+        "exist_ok=True/x.parquet",
+        "properties=1/x.parquet, properties=2",
+        "no column 'p': WHERE properties= 5 AND (properties=, 6)",
+        "expected a condition, found properties= of",
+        "not a Spark SQL statement: \"UPDATE hoodie.`/t` AS t SET t.timeline = 1 WHERE t.restore AND until='2026'\"",
+        "no column 't.clean()', found t.timeline",
+        "/lake/t.clean()/x.parquet",
+    ],
+)
+def test_values_in_messages_stay(text: str) -> None:
+    assert in_words(text, "/t") == text
+
+
+def test_keys_of_findings_stay() -> None:
+    finding = Finding(kind="key-doubled", key="t.clean()", found="none: t.clean() frees it", remedy="t.clean()")
+    report = Report(subject="t.clean()", problems={"key-doubled": 1}, findings=(finding,), notes=("t.clean()",))
+    assert Answer.of(report, table="/t").text.splitlines() == [
+        "t.clean(): 1 key-doubled",
+        "   in 0.00 s",
+        "  error key-doubled: 1 -> `hoodie clean /t`",
+        "    key-doubled: t.clean(): found none: `hoodie clean /t` frees it",
+        "  note: `hoodie clean /t`",
+    ]
+
+
+def test_the_path_of_a_table_is_printed_as_it_is(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"id": ["a"], "until": ["2026"]})
+    options = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    path = tmp_path / "storage_options"
+    new_table(rows.schema, rows, path=path, name=path.name, partition_by="until", properties=options)
+    monkeypatch.chdir(tmp_path)
+    card = run.text("info", path.name).splitlines()
+    assert card[:2] == [f"file://{path}", "  name            storage_options"]
+    assert card[-1].endswith(f"none on the timeline; `hoodie verify {path}` checks the files")
+    (path / "until=2026" / ".hoodie_partition_metadata").unlink()
+    for command in ("verify", "repair"):
+        assert "until=2026/.hoodie_partition_metadata" in run(command, path.name).out
 
 
 def test_steps_and_tasks_are_counted_apart() -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from hoodie.errors import InvalidConfigError, SourceError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE
-from hoodie.ingest.debezium import IS_DELETED, DebeziumForm, infer_row_schema
+from hoodie.ingest.debezium import DebeziumForm, infer_row_schema
 from hoodie.ingest.source import Request
 from hoodie.ingest.sources.kafka import Kafka
 from hoodie.ingest.values import DecodedWith
+from hoodie.records.change import IS_DELETED
 
 ROW = {"id": 1, "name": "a", "price": "1.50"}
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(10, 2))])

@@ -13,7 +13,7 @@ from hoodie.errors import InvalidConfigError
 from hoodie.ingest.job import Job, job_of
 from hoodie.ingest.runner import Runner
 from hoodie.ingest.sources.hudi import Hudi
-from hoodie.ingest.transforms.sql import Sql
+from hoodie.ingest.transforms.registry import Sql
 
 FLOW = """
 [[flow]]
@@ -81,8 +81,10 @@ def test_all_keys_of_a_job() -> None:
     trips, rides = job.flows
     assert (job.pace.continuous, job.pace.threads, job.services, job.metrics_port) == (True, 2, "beside", 9108)
     assert job.spark == {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "4"}
-    assert job.needs_spark == {"rides"}
-    assert (job.paces["trips"].interval, job.paces["rides"].interval, job.paces["rides"].retries) == (60, 10, 2)
+    assert [flow.name for flow in job.flows if flow.needs_spark] == ["rides"]
+    assert trips.pace is not None
+    assert rides.pace is not None
+    assert (trips.pace.interval, rides.pace.interval, rides.pace.retries) == (60, 10, 2)
     assert isinstance(trips.source, Hudi)
     assert trips.source.storage_options == {"aws_region": "us-west-2"}
     assert trips.transforms == (Sql(query="SELECT * FROM source"),)
@@ -135,7 +137,12 @@ def test_a_flow_follows_the_flows_that_write_what_it_reads() -> None:
     source = { kind = "hudi", path = "raw" }
     table = "other"
     """
-    assert read(chain).after == {"gold": ("other", "silver"), "silver": ("bronze",), "bronze": (), "other": ()}
+    assert {flow.name: flow.after for flow in read(chain).flows} == {
+        "gold": ("other", "silver"),
+        "silver": ("bronze",),
+        "bronze": (),
+        "other": (),
+    }
     assert "after: no flow 'othr'; did you mean 'other'?" in refused(chain.replace('after = "other"', 'after = "othr"'))
     assert "reads the table that it writes" in refused(FLOW.replace('"lake/trips"', '"raw"'))
 
@@ -211,6 +218,6 @@ def test_a_job_runs(tmp_path: Path) -> None:
     rows = {"id": ["a", "b"], "fare": [1.0, 2.0]}
     hoodie.create(tmp_path / "raw", rows, record_key="id", spark=False).upsert(rows)
     job = read(FLOW + 'transform = { kind = "sql", query = "SELECT * FROM source WHERE fare > 1" }', tmp_path)
-    (result,) = Runner(flows=job.flows, pace=job.pace, paces=job.paces, after=job.after).run()
+    (result,) = Runner(flows=job.flows, pace=job.pace).run()
     assert (result.inserted, result.error) == (1, None)
     assert hoodie.open(tmp_path / "lake" / "trips", spark=False).to_arrow()["id"].to_pylist() == ["b"]

@@ -26,10 +26,10 @@ class Broker:
 
     def __init__(self, *_options: Any) -> None: ...
 
-    def bounds(self, _topic: str) -> dict[int, Range]:
+    def bounds(self) -> dict[int, Range]:
         return {0: (0, len(self.sent))}
 
-    def messages(self, _topic: str, ranges: Mapping[int, Range], *, metadata: bool) -> Iterator[pa.Table]:
+    def messages(self, ranges: Mapping[int, Range], *, metadata: bool) -> Iterator[pa.Table]:
         assert not metadata
         for first in range(*ranges[0], 100):
             offsets = [at for at in range(first, min(first + 100, ranges[0][1])) if self.sent[at] is not ...]

@@ -10,9 +10,9 @@ from urllib.request import urlopen
 import pytest
 
 from hoodie.errors import InvalidConfigError, SourceError
-from hoodie.ingest.flow import Flow
+from hoodie.ingest.flow import Flow, Pace
 from hoodie.ingest.metrics import metrics_served
-from hoodie.ingest.runner import Pace, Runner
+from hoodie.ingest.runner import Runner
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.target import Target
 from tests.support.flows import CREATE, Numbers

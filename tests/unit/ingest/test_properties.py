@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hoodie.errors import InvalidConfigError
 from hoodie.ingest.job import job_of
 from hoodie.ingest.properties import job_text
 
@@ -240,3 +241,26 @@ def test_what_no_job_can_be_made_of() -> None:
         "--op: delete_partition",
     ):
         assert part in named
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("JsonDFSSource", "--min-sync-interval-seconds"),
+        ("JsonDFSSource", "--max-retry-count"),
+        ("JsonDFSSource", "--retry-interval-seconds"),
+        ("JsonDFSSource", "--source-limit"),
+        ("JsonKafkaSource", "--source-limit"),
+        ("JsonKafkaSource", "hoodie.streamer.kafka.source.maxEvents"),
+        ("HoodieIncrSource", "hoodie.streamer.source.hoodieincr.num_instants"),
+        ("JdbcSource", "hoodie.streamer.jdbc.extra.options.numpartitions"),
+        ("JdbcSource", "hoodie.streamer.jdbc.extra.options.fetchsize"),
+    ],
+)
+def test_a_text_that_is_no_number_is_refused_with_its_key(name: str, key: str) -> None:
+    given = {"--source-class": [name], "--target-base-path": ["/lake/t"], "--retry-on-source-failures": ["true"]}
+    properties = "" if key.startswith("--") else f"{key}=many"
+    given |= {key: ["many"]} if key.startswith("--") else {}
+    with pytest.raises(InvalidConfigError) as raised:
+        job_text(properties, given)
+    assert str(raised.value) == f"{key}: expected a whole number, found 'many' (str)"

@@ -12,8 +12,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError, SourceError
-from hoodie.ingest.flow import Flow
-from hoodie.ingest.runner import FlowState, Pace, Runner
+from hoodie.ingest.flow import Flow, Pace
+from hoodie.ingest.runner import FlowState, Runner
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.hudi import Hudi
 from hoodie.ingest.target import Target
@@ -65,7 +65,8 @@ def test_a_flow_is_tried_again_as_often_as_it_may_be(tmp_path: Path) -> None:
 def test_flows_that_end_do_not_pause_between_their_batches(tmp_path: Path) -> None:
     """An hour between two batches would be far beyond the time limit of the test."""
     flows = [flow(tmp_path, "first", Numbers(5)), flow(tmp_path, "second", Hudi(path=str(tmp_path / "first")))]
-    runner = Runner(flows=flows, pace=Pace(interval=3600), after={"second": ["first"]})
+    flows[1].after = ["first"]
+    runner = Runner(flows=flows, pace=Pace(interval=3600))
     first, second = runner.run()
     assert (first.batches, first.inserted, second.inserted) == (3, 5, 5)
 
@@ -112,8 +113,8 @@ def test_a_stop_ends_after_the_batch_that_runs(tmp_path: Path) -> None:
 
 def test_a_flow_ends_after_its_most_batches(tmp_path: Path) -> None:
     flows = [flow(tmp_path, "a", Numbers(100)), flow(tmp_path, "b", Numbers(100))]
-    paces = {"b": Pace(batches_max=1)}
-    first, second = Runner(flows=flows, pace=Pace(batches_max=3, continuous=True), paces=paces).run()
+    flows[1].pace = Pace(batches_max=1)
+    first, second = Runner(flows=flows, pace=Pace(batches_max=3, continuous=True)).run()
     assert (first.batches, second.batches) == (3, 1)
 
 
@@ -147,14 +148,14 @@ def test_flows_that_read_the_tables_of_others_run_in_one_call(tmp_path: Path) ->
         flow(tmp_path, "b", Hudi(str(tmp_path / "a"))),
         flow(tmp_path, "a", Numbers(5)),
     ]
-    after = {"c": ["b"], "b": ["a"]}
-    results = Runner(flows=flows, after=after).run()
+    flows[0].after, flows[1].after = ["b"], ["a"]
+    results = Runner(flows=flows).run()
     assert [(found.inserted, found.batches, found.error) for found in results] == [
         (5, 1, None),
         (5, 1, None),
         (5, 3, None),
     ]
-    assert [found.batches for found in Runner(flows=flows, after=after).run()] == [0, 0, 0]
+    assert [found.batches for found in Runner(flows=flows).run()] == [0, 0, 0]
 
 
 def test_a_chain_runs_on_in_continuous_mode(tmp_path: Path) -> None:
@@ -172,9 +173,8 @@ def test_a_chain_runs_on_in_continuous_mode(tmp_path: Path) -> None:
         if state.name == "c" and state.result.inserted == 6:
             stop.set()
 
-    runner = Runner(
-        flows=flows, after={"b": ["a"], "c": ["b"]}, pace=Pace(continuous=True, idle=0.2), on_change=changed
-    )
+    flows[0].after, flows[1].after = ["a"], ["b"]
+    runner = Runner(flows=flows, pace=Pace(continuous=True, idle=0.2), on_change=changed)
     threading.Timer(30, stop.set).start()
     assert [found.inserted for found in runner.run(stop)] == [6, 6, 6]
     assert [found.error for found in runner.run(stop)] == [None] * 3
@@ -182,15 +182,17 @@ def test_a_chain_runs_on_in_continuous_mode(tmp_path: Path) -> None:
 
 def test_a_table_that_no_flow_creates_is_a_note(tmp_path: Path) -> None:
     flows = [flow(tmp_path, "a", Failing(-1)), flow(tmp_path, "b", Hudi(str(tmp_path / "a")))]
-    _, second = Runner(flows=flows, after={"b": ["a"]}).run()
+    flows[1].after = ["a"]
+    _, second = Runner(flows=flows).run()
     assert second.error is None
     assert "does not exist, and no earlier flow has created it" in second.notes[0]
 
 
 def test_flows_that_wait_for_each_other_are_refused(tmp_path: Path) -> None:
     flows = [flow(tmp_path, name, Numbers(0)) for name in "ab"]
+    flows[0].after, flows[1].after = ["b"], ["a"]
     with pytest.raises(InvalidConfigError, match="wait for each other: "):
-        Runner(flows=flows, after={"a": ["b"], "b": ["a"]})
+        Runner(flows=flows)
     with pytest.raises(InvalidConfigError, match="two flows have one name"):
         Runner(flows=[flows[0], flows[0]])
 

@@ -9,8 +9,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidConfigError
-from hoodie.ingest.flow import Flow
-from hoodie.ingest.runner import Pace, Runner
+from hoodie.ingest.flow import Flow, Pace
+from hoodie.ingest.runner import Runner
 from hoodie.ingest.services import ServicesBeside, switch_off
 from hoodie.ingest.target import Target
 from hoodie.results import ServiceResult

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hoodie.errors import SourceError
-from hoodie.ingest.flow import Flow, Start
-from hoodie.ingest.runner import Pace, Runner
+from hoodie.ingest.flow import Flow, Pace, Start
+from hoodie.ingest.runner import Runner
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.files import Files
 from hoodie.ingest.sources.jdbc import Jdbc
@@ -78,9 +78,11 @@ def test_a_source_that_fails_is_a_problem(tmp_path: Path) -> None:
 
 def test_the_lag_of_a_source_of_spark_is_not_known_without_it(tmp_path: Path) -> None:
     one = flow(tmp_path, Jdbc(url="jdbc:postgresql://db/x", table="t"))
-    found = status_of(one, needs_spark=True)
+    one.needs_spark = True
+    found = status_of(one)
     assert (found.problem, found.is_current) == (None, None)
     assert "without Spark (--spark)" in found.notes[0]
+    one.needs_spark = False
     assert "expected a Spark session" in (status_of(one).problem or "")
 
 

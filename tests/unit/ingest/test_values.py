@@ -18,8 +18,8 @@ import pytest
 from hoodie.errors import CorruptFileError, InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.avro_values import AvroForm, registered_schema
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
-from hoodie.ingest.json_types import JsonParser
-from hoodie.ingest.values import DecodedWith, Form, JsonForm, TextForm, infer_schema, reason_of
+from hoodie.ingest.json_types import JsonParser, infer_schema
+from hoodie.ingest.values import DecodedWith, Form, TextForm, reason_of
 from hoodie.records.sql.types import type_named
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -127,7 +127,7 @@ def test_many_bad_values_among_many() -> None:
 def test_dates_as_texts_and_numbers_in_one_block() -> None:
     values = [b'{"a":"2026-01-02","t":5}', b'{"a":20455,"t":"1970-01-01T00:00:05Z"}', b"{}", b'{"a":[]}']
     schema = pa.schema([("a", type_named("date")), ("t", type_named("timestamp"))])
-    table = _table(values, JsonForm(JsonParser(schema, epoch="s")))
+    table = _table(values, JsonParser(schema, epoch="s"))
     assert table["a"].to_pylist() == [date(2026, 1, 2), date(2026, 1, 2), None, None]
     assert table["t"].to_pylist()[:2] == [datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)] * 2
     assert table[REASON].to_pylist() == [None, None, None, "column a: expected a number, found an array"]
@@ -136,19 +136,19 @@ def test_dates_as_texts_and_numbers_in_one_block() -> None:
 @pytest.mark.parametrize(("epoch", "number"), [("s", 5), ("ms", 5_000), ("us", 5_000_000), ("ns", 5_000_000_999)])
 def test_numbers_as_times(epoch: str, number: int) -> None:
     schema = pa.schema([("t", type_named("timestamp"))])
-    table = _table([b'{"t":%d}' % number], JsonForm(JsonParser(schema, epoch=epoch)))
+    table = _table([b'{"t":%d}' % number], JsonParser(schema, epoch=epoch))
     assert table["t"].to_pylist() == [datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)]
 
 
 def test_unknown_members_are_bad_if_asked() -> None:
     schema = pa.schema([("a", type_named("int"))])
-    table = _table([b'{"a":1}', b'{"a":1,"b":2}'], JsonForm(JsonParser(schema, unknown="bad")))
+    table = _table([b'{"a":1}', b'{"a":1,"b":2}'], JsonParser(schema, unknown="bad"))
     assert table[REASON].to_pylist() == [None, "the value does not parse: unexpected field"]
 
 
 def test_skipped_nulls_and_other_columns() -> None:
     messages = pa.table({"o": [1, 2], VALUE: pa.array([None, b"{}"], pa.binary()), POSITION: ["x", "y"]})
-    table = DecodedWith(JsonForm(JsonParser(pa.schema([("a", pa.int32())])), skips_null=True))(messages)
+    table = DecodedWith(JsonParser(pa.schema([("a", pa.int32())])), skips_null=True)(messages)
     assert table.to_pylist() == [{"a": None, "o": 2, REASON: None, POSITION: "y", VALUE: None}]
 
 
@@ -168,7 +168,7 @@ def test_a_schema_is_inferred() -> None:
     expected = {"a": "double", "d": "string", "e": "string", "l": "array<string>", "s": "struct<x: bigint>"}
     schema = pa.schema([(name, type_named(text)) for name, text in {**expected, "n": "boolean"}.items()])
     assert infer_schema(values) == schema
-    table = _table(values.to_pylist(), JsonForm(JsonParser(schema)))
+    table = _table(values.to_pylist(), JsonParser(schema))
     assert divided(table).rows["d"].to_pylist() == ["2026-01-01", None]
     with pytest.raises(SourceError, match="none of the first 1 values is a JSON object"):
         infer_schema(pa.chunked_array([[b"[]"]]))
@@ -255,7 +255,7 @@ def _avro(number: int, name: str | None) -> bytes:
 
 
 def _decoded(values: list[bytes | None], **types: str) -> pa.Table:
-    return _table(values, JsonForm(JsonParser(pa.schema([(name, type_named(text)) for name, text in types.items()]))))
+    return _table(values, JsonParser(pa.schema([(name, type_named(text)) for name, text in types.items()])))
 
 
 def _table(values: list[Any], form: Form) -> pa.Table:

@@ -15,7 +15,7 @@ import hoodie
 from hoodie.cli import main
 from hoodie.read.times import as_of_jvm
 from hoodie.storage import MemoryStore
-from hoodie.timeline import parse_instant_time
+from hoodie.timeline import in_local_time, parse_instant_time
 from tests.support.tables import new_table
 from tests.support.zones import local_zone
 
@@ -81,13 +81,22 @@ def test_times_that_mean_what_they_say_get_no_warning(table: hoodie.Table) -> No
     assert new_table(ROWS.schema).count(as_of="2001-02-03") == 0
 
 
-def test_the_command_line_prints_a_note(table: hoodie.Table, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "option", "answer"), [("count", "--as-of", "0"), ("changes", "--until", "0 rows in the table")]
+)
+def test_the_command_line_prints_a_note(
+    table: hoodie.Table, capsys: pytest.CaptureFixture[str], command: str, option: str, answer: str
+) -> None:
+    day = day_of(table)
     with pytest.raises(SystemExit) as exit_:
-        main(["count", table.path, "--as-of", str(day_of(table))])
+        main([command, table.path, option, str(day)])
     printed = capsys.readouterr()
-    assert (exit_.value.code, printed.out) == (0, "0\n")
-    assert printed.err.startswith(f"note: --as-of '{day_of(table)}' means the first millisecond of the day")
-    assert printed.err.count("\n") == 1
+    assert (exit_.value.code, printed.out.splitlines()[-1]) == (0, answer)
+    zone = in_local_time(day).isoformat()[-6:]
+    assert printed.err == (
+        f"note: {option} '{day}' means the first millisecond of the day in local time (UTC{zone}): 1 commit of that "
+        f"day is not included; pass a time, or {option} '{day + timedelta(1)}' for the whole day\n"
+    )
 
 
 @pytest.fixture(params=["America/New_York", "Asia/Kolkata"])

@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 
 import hoodie
-from hoodie.cli.demo.engines import SPARK_ADDS, DemoEngine, InProcess, InSpark
+from hoodie.cli.demo.engines import SPARK_ADDS, DemoEngine
 from hoodie.cli.demo.flights import Flights
 from hoodie.cli.demo.story import LogStory, Story
 from hoodie.cli.options import AsJson
@@ -100,7 +100,7 @@ def demo(
         print_json({"table": str(table_path), "engine": engine.name, "seconds": seconds, "steps": steps})
     else:
         _print_summary(console, table_path, done, seconds)
-    if isinstance(engine, InProcess):
+    if engine.reason:
         console.print(f"The demo ran in process. {engine.reason}.\n{SPARK_ADDS}", markup=False, soft_wrap=True)
     if not as_json:
         see = command_text("hoodie ui TABLE", str(table_path.parent))
@@ -139,17 +139,22 @@ def _start(log: Path, opened: ExitStack) -> tuple[DemoEngine, str]:
     """Return Spark, or this process if Spark does not start, and a sentence on it; `opened` stops a new session."""
     session: Any = active_session()
     if session is not None:
-        return InSpark(session), f"Spark {session.version}, the caller’s session"
+        return DemoEngine(session), f"Spark {session.version}, the caller’s session"
+    try:
+        room = spark_room()
+    except UnsupportedError:
+        return DemoEngine(reason="PySpark is not installed"), "not installed; all steps run in this process"
+    except ModuleNotFoundError as error:  # a part of PySpark, such as py4j
+        engine = DemoEngine(reason=f"PySpark does not load, because the module {error.name} is not installed")
+        return engine, "it does not load; all steps run in this process"
     try:
         with _standard_error_in(log):
-            session = spark_room().open_local_session("hoodie demo")
-    except ModuleNotFoundError:
-        return InProcess("PySpark is not installed"), "not installed; all steps run in this process"
+            session = room.open_local_session("hoodie demo")
     except UnsupportedError as error:
-        engine = InProcess(f"{error}; the output of Java is in {log}")
+        engine = DemoEngine(reason=f"{error}; the output of Java is in {log}")
         return engine, "it does not start; all steps run in this process"
     opened.callback(session.stop)
-    return InSpark(session), f"Spark {session.version}, a new session"
+    return DemoEngine(session), f"Spark {session.version}, a new session"
 
 
 @contextmanager

@@ -6,42 +6,70 @@ blocks no writer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import hoodie
-from hoodie.cli.demo.engines import DemoEngine, arrow_sums_by_month
+from hoodie.cli.demo.engines import DemoEngine
 from hoodie.cli.demo.flights import KEY, ORDERING, PARTITION, Flights, actuals_file, schedules_folder
 from hoodie.errors import HoodieError
 from hoodie.records.change import RECORD_KEY
 from hoodie.write.result import WriteResult
 
 Chapter = tuple[str, Callable[[], str]]
+_KEYS: Final[Mapping[str, Any]] = {"record_key": KEY, "partition_by": PARTITION, "ordering": ORDERING}
+_LOGGED_MONTHS = 2
+"""Months whose actual times are logged before the compaction is planned; the next month is logged after that."""
 
 
 class DemoError(HoodieError):
     """A result of the demo is not the expected result, or hudi-rs is not installed."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Story:
-    """One run of this part, on a table that does not exist yet."""
+@dataclass(kw_only=True)
+class _Part:
+    """One run of a part of the story, on a table that does not exist yet."""
 
     engine: DemoEngine
     flights: Flights
     landing: Path
     table_path: Path
+
+    @property
+    def table(self) -> hoodie.Table:
+        """The table with a new handle, which has no state of earlier chapters."""
+        return hoodie.open(self.table_path, spark=self.engine.session)
+
+    def create(self, path: Path, columns: Any, **more: Any) -> hoodie.Table:
+        return hoodie.create(path, columns, **_KEYS, **more, spark=self.engine.session)
+
+    def upsert(self, month: int) -> WriteResult:
+        """Merge a month's actual times into the schedule."""
+        result = self.table.upsert(self.engine.load(actuals_file(self.landing, month)))
+        expect(f"flights of month {month} updated", result.updated, self.flights.actuals(month).num_rows)
+        return result
+
+    def compare_with_hudi_rs(self) -> str:
+        """Compare every value of every row in hudi-rs and hoodie."""
+        ours = self.table.to_arrow()
+        expect_same_rows("hudi-rs and hoodie", read_with_hudi_rs(self.table_path), ours)
+        return f"{ours.num_rows:,} rows of {ours.num_columns} columns are equal"
+
+
+@dataclass(kw_only=True)
+class Story(_Part):
+    """The first part, on a copy-on-write table."""
+
     instants: list[str] = field(default_factory=list)
     """Instants of the monthly upserts."""
 
     def chapters(self) -> Iterator[Chapter]:
-        """Return the title and the function of each chapter, in order."""
         yield "bulk_insert: the year's schedule", self.insert_schedules
         for month in self.flights.months:
             yield f"upsert: actual times of month {month}", partial(self.upsert_actuals, month)
@@ -58,25 +86,15 @@ class Story:
 
     def insert_schedules(self) -> str:
         """Create the table and write the schedule in one pass."""
-        frame = self._arrived(schedules_folder(self.landing))
-        table = hoodie.create(
-            self.table_path,
-            frame,
-            record_key=KEY,
-            partition_by=PARTITION,
-            ordering=ORDERING,
-            name="flights",
-            spark=self.engine.session,
-        )
-        result = table.bulk_insert(frame)
+        frame = self.engine.load(schedules_folder(self.landing))
+        result = self.create(self.table_path, frame, name="flights").bulk_insert(frame)
         expect("flights inserted", result.inserted, self.flights.rows.num_rows)
         return _wrote(result)
 
     def upsert_actuals(self, month: int) -> str:
-        """Merge a month's actual times into the schedule."""
-        result = self.table.upsert(self._arrived(actuals_file(self.landing, month)))
+        """Merge a month's actual times into the schedule, which contains all its flights."""
+        result = self.upsert(month)
         self.instants.append(result.instant)
-        expect(f"flights of month {month} updated", result.updated, self.flights.actuals(month).num_rows)
         expect(f"flights of month {month} that the schedule does not contain", result.inserted, 0)
         return _wrote(result)
 
@@ -88,7 +106,7 @@ class Story:
 
     def upsert_late_correction(self) -> str:
         """Upsert a flight with a smaller ordering value than the stored flight, which must change nothing."""
-        result = self.table.upsert(self._arrived(self.landing / "late-correction.parquet"))
+        result = self.table.upsert(self.engine.load(self.landing / "late-correction.parquet"))
         expect("flights inserted by the late correction", result.inserted, 0)
         outdated = self.flights.late_correction()
         kept = self.table.to_arrow(columns=["dep_delay", ORDERING], where=_condition(outdated)).to_pylist()
@@ -101,7 +119,7 @@ class Story:
         found = self.engine.read(self.table)
         expect("flights in the table", self.engine.count(found), self.flights.flown.num_rows)
         sums = self.engine.sums_by_month(found)
-        expect("delays and distances by month", sums, arrow_sums_by_month(self.flights.flown))
+        expect("delays and distances by month", sums, self.engine.sums_by_month(self.flights.flown))
         return f"{self.flights.flown.num_rows:,} flights; delays and distances of each month are equal to the CSV"
 
     def read_before_deletion(self) -> str:
@@ -115,8 +133,7 @@ class Story:
 
     def read_changes(self) -> str:
         """Read the changes since the second-last upsert of a month, which are the flights of the last month."""
-        changes = self.table.changes(since=self.instants[-2] if len(self.instants) > 1 else None)
-        months = self.engine.rows(changes)["month"]
+        months = self.engine.rows(self._changes())["month"]
         last = self.flights.months[-1] if len(self.instants) > 1 else None
         expected = self.flights.flown if last is None else self.flights.actuals(last)
         expect("flights changed since", len(months), expected.num_rows)
@@ -126,52 +143,41 @@ class Story:
 
     def stream_changes(self) -> str:
         """Let a stream take the same changes to a second table, and start it again: it has nothing to do."""
-        since = self.instants[-2] if len(self.instants) > 1 else "earliest"
         names = [*KEY, ORDERING, "dep_delay"]
         schema = self.table.schema
-        copy = hoodie.create(
-            self.table_path.with_name("flights_copy"),
-            pa.schema([schema.field(name) for name in names]),
-            record_key=KEY,
-            partition_by=PARTITION,
-            ordering=ORDERING,
-            spark=self.engine.session,
-        )
+        columns = pa.schema([schema.field(name) for name in names])
+        copy = self.create(self.table_path.with_name("flights_copy"), columns)
         for _ in range(2):
             stream = self.engine.session.readStream.format("hoodie").option("columns", ",".join(names))
-            changed = stream.option("since", since).load(str(self.table_path))
+            changed = stream.option("since", self._since or "earliest").load(str(self.table_path))
             checkpoint = str(self.landing / "checkpoint")
             copy.stream(changed, checkpoint=checkpoint, trigger={"availableNow": True}).awaitTermination()
-        changes = self.table.changes(since=None if since == "earliest" else since).select(*names)
-        expect_same_rows("the copy and the changes", copy.to_arrow(columns=names), self.engine.rows(changes))
+        changes = self.engine.rows(self._changes().select(*names))
+        expect_same_rows("the copy and the changes", copy.to_arrow(columns=names), changes)
         expect("batches of the stream", len(copy.timeline.completed()), 1)
         return f"{copy.count():,} flights in one batch; started again, the stream wrote nothing"
 
     def flow_on(self) -> str:
         """Let one flow take changes to a second table, and another flow those of the second table to a third one."""
-        since = self.instants[-2] if len(self.instants) > 1 else "earliest"
-        create = {"record_key": KEY, "partition_by": PARTITION, "ordering": ORDERING}
         late, very_late = (self.table_path.with_name(name) for name in ("flights_late", "flights_very_late"))
 
         def run() -> list[int]:
             """Run both flows; return how many rows each wrote."""
             found = []
-            for source, start, target, minutes in (
-                (self.table_path, since, late, 60),
-                (late, "snapshot", very_late, 180),
-            ):
+            flows = (self.table_path, self._since or "earliest", late, 60), (late, "snapshot", very_late, 180)
+            for source, start, target, minutes in flows:
                 result = hoodie.ingest(
                     {"kind": "hudi", "path": str(source), "start": start},
                     str(target),
                     transform=partial(_delayed, minutes=minutes),
-                    create=create,
+                    create=_KEYS,
                     spark=self.engine.session,
                 )
                 found.append(result.inserted)
             return found
 
         written = run()
-        changes = self.engine.rows(self.table.changes(since=None if since == "earliest" else since))
+        changes = self.engine.rows(self._changes())
         expected = [changes.filter(pc.field("dep_delay") >= minutes).num_rows for minutes in (60, 180)]
         expect("late flights, and very late ones", written, expected)
         expect("flights of a second run", run(), [0, 0])
@@ -191,19 +197,18 @@ class Story:
 
     def compare_with_hudi_rs(self) -> str:
         """Compare every value of every row: hudi-rs with hoodie, and hoodie with the CSV."""
-        ours = self.table.to_arrow()
-        theirs = read_with_hudi_rs(self.table_path)
-        expect_same_rows("hudi-rs and hoodie", theirs, ours)
-        expect_same_rows("hoodie and the CSV", ours.select(self.flights.flown.column_names), self.flights.flown)
-        return f"{ours.num_rows:,} rows of {ours.num_columns} columns are equal"
+        outcome = super().compare_with_hudi_rs()
+        flown = self.flights.flown
+        expect_same_rows("hoodie and the CSV", self.table.to_arrow(columns=flown.column_names), flown)
+        return outcome
 
     @property
-    def table(self) -> hoodie.Table:
-        """The table with a new handle, which has no state of earlier chapters."""
-        return hoodie.open(self.table_path, spark=self.engine.session)
+    def _since(self) -> str | None:
+        """The second-last upsert of a month; None for the begin of the table."""
+        return self.instants[-2] if len(self.instants) > 1 else None
 
-    def _arrived(self, file: Path) -> Any:
-        return self.engine.load(file)
+    def _changes(self) -> Any:
+        return self.table.changes(since=self._since)
 
 
 def expect(what: str, found: object, expected: object) -> None:
@@ -260,22 +265,10 @@ def read_with_hudi_rs(path: Path) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
-_LOGGED_MONTHS = 2
-"""Months whose actual times are logged before the compaction is planned; the next month is logged after that."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LogStory:
-    """One run of this part, on a table that does not exist yet."""
-
-    engine: DemoEngine
-    flights: Flights
-    landing: Path
-    table_path: Path
-    planned: list[str] = field(default_factory=list)
+class LogStory(_Part):
+    """The second part, on a merge-on-read table."""
 
     def chapters(self) -> Iterator[Chapter]:
-        """Return the title and the function of each chapter, in order."""
         yield "merge-on-read: the schedule, and two months in log files", self.write_logs
         yield "read: base files and log files are merged", self.read_merged
         yield "compact: plan, and upsert the next month", self.plan_and_go_on
@@ -285,19 +278,10 @@ class LogStory:
     def write_logs(self) -> str:
         """Write the schedule in one pass, then append the changes of two months to log files."""
         frame = self.engine.load(schedules_folder(self.landing))
-        hoodie.create(
-            self.table_path,
-            frame,
-            record_key=KEY,
-            partition_by=PARTITION,
-            ordering=ORDERING,
-            type="merge_on_read",
-            name="flights_log",
-            spark=self.engine.session,
-        ).bulk_insert(frame)
+        self.create(self.table_path, frame, type="merge_on_read", name="flights_log").bulk_insert(frame)
         appended = 0
         for month in self.flights.months[:_LOGGED_MONTHS]:
-            result = self._upsert(month)
+            result = self.upsert(month)
             expect(f"files rewritten for month {month}", result.files_updated + result.files_created, 0)
             appended += result.log_files_appended
         return f"{appended} log files, {result.backlog:.1f} not compacted per file slice; no base file was rewritten"
@@ -314,7 +298,7 @@ class LogStory:
         """Plan a compaction of the log files so far, then write; the writer does not wait for the compaction."""
         instant = self.table.schedule_compaction()
         expect("pending plans", self.table.pending_compactions().instants, [instant])
-        self._upsert(self.flights.months[_LOGGED_MONTHS])
+        self.upsert(self.flights.months[_LOGGED_MONTHS])
         flown = self.engine.count(self.engine.read(self.table, where="dep_time IS NOT NULL"))
         expect("flights that took off", flown, self._taken_off(_LOGGED_MONTHS + 1))
         return f"{flown:,} flights took off; the compaction is pending"
@@ -328,22 +312,6 @@ class LogStory:
             "the table after and before", self.table.to_arrow(columns=self.flights.flown.column_names), before
         )
         return f"{result.counts['log_files']} log files of {result.counts['file_slices']} file slices were compacted"
-
-    def compare_with_hudi_rs(self) -> str:
-        """Compare every value of every row in hudi-rs and hoodie."""
-        ours = self.table.to_arrow()
-        expect_same_rows("hudi-rs and hoodie", read_with_hudi_rs(self.table_path), ours)
-        return f"{ours.num_rows:,} rows of {ours.num_columns} columns are equal"
-
-    @property
-    def table(self) -> hoodie.Table:
-        """The table with a new handle, which has no state of earlier chapters."""
-        return hoodie.open(self.table_path, spark=self.engine.session)
-
-    def _upsert(self, month: int) -> Any:
-        result = self.table.upsert(self.engine.load(actuals_file(self.landing, month)))
-        expect(f"flights of month {month} updated", result.updated, self.flights.actuals(month).num_rows)
-        return result
 
     def _taken_off(self, months: int) -> int:
         """Count the flights of the first `months` months that took off, in the CSV."""

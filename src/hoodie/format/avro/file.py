@@ -26,8 +26,7 @@ from hoodie.format.varint import zigzag_at, zigzag_to_bytes
 
 MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
-# Errors that fastavro raises on bytes that do not fit the schema.
-_DECODE_ERRORS = (
+DECODE_ERRORS: Final = (
     ArithmeticError,
     AttributeError,
     EOFError,
@@ -38,6 +37,7 @@ _DECODE_ERRORS = (
     ValueError,
     struct.error,
 )
+"""Errors that fastavro raises on bytes that do not fit the schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def decode_record(
     try:
         wanted = None if without is None else _without(schema.text, without)
         record = fastavro.schemaless_reader(stream, schema.parsed, wanted)
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         message = f"the record does not fit the file's schema: {error!r}"
         raise CorruptFileError(message, path=path, offset=offset) from error
     if not isinstance(record, dict) or stream.tell() != len(data):
@@ -217,7 +217,7 @@ def _items(cursor: _Cursor, item: Any, offset: int) -> Iterator[dict[str, Any]]:
             stream.seek(cursor.offset)
             try:
                 found = fastavro.schemaless_reader(stream, item, None)
-            except _DECODE_ERRORS as error:
+            except DECODE_ERRORS as error:
                 message = f"the record does not fit the file's schema: {error!r}"
                 raise CorruptFileError(message, path=cursor.path, offset=offset + cursor.offset) from error
             cursor.offset = stream.tell()

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 from hoodie.errors import InvalidConfigError, SchemaMismatchError
 from hoodie.format.schema.fit import RowOf, first_misfit, shortened
 from hoodie.format.schema.fit_text import fit_texts, type_of_texts
-from hoodie.ingest.rows.good_rows import BadLine, good_rows
+from hoodie.ingest.rows.rules import BadLine, InputOptions, good_rows
 
 _BLOCK_BYTES = 1 << 22
 _BLOCK_BYTES_MAX = 1 << 30
@@ -30,34 +30,28 @@ _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+): (.*)", re.
 class CsvRows:
     """The rows of a CSV file as batches, in order. An empty field is null; `""` is an empty text.
 
-    `types`: types of columns by name; types of other columns are inferred from the first block of the file. With
-    `ignores_others` they are dropped. `bad` gets rows with another number of fields than the header, and rows with
-    a text that does not fit; else they are errors. Memory: a block, which has at least one row.
+    Types of columns that `options.types` lacks are inferred from the first block of the file. `bad` gets rows with
+    another number of fields than the header, and rows with a text that does not fit; else they are errors. Memory: a
+    block, which has at least one row.
 
     Raises: InvalidConfigError, SchemaMismatchError: the file is no CSV, or a text does not fit; rows count from 1
         without the header.
     """
 
     def __init__(
-        self,
-        open_file: Callable[[], pa.NativeFile],
-        types: pa.Schema,
-        *,
-        null_texts: tuple[str, ...],
-        ignores_others: bool,
-        bad: BadLine | None = None,
+        self, open_file: Callable[[], pa.NativeFile], options: InputOptions, bad: BadLine | None = None
     ) -> None:
         self._open_file = open_file
         self._bad = bad
         self._ragged: list[int] = []
         """Numbers of the rows that pyarrow left out, ascending."""
-        self._null_texts = null_texts
+        self._null_texts = options.null_texts
         self._names: list[str] = []
         self._texts = self._read()
         self._first = next(self._texts, None)
-        known = set(types.names)
+        types, known = options.types, set(options.types.names)
         # A batch without columns would have no rows. The columns are listed where the known columns are missed.
-        ignores_others = ignores_others and not known.isdisjoint(self._names)
+        ignores_others = options.ignores_others and not known.isdisjoint(self._names)
         self.schema = pa.schema(
             [
                 types.field(name) if name in known else pa.field(name, self._inferred(place))
@@ -67,7 +61,6 @@ class CsvRows:
         )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, once."""
         done, batch = 0, self._first
         while batch is not None:
             yield from self._fit(batch, done)

@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from posixpath import splitext
-from typing import BinaryIO, Final, Protocol
+from typing import Any, Final
 
+import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.errors import HoodieError, InvalidConfigError, SchemaMismatchError
-from hoodie.ingest.rows.avro_rows import AvroRows
+from hoodie.errors import CorruptFileError, HoodieError, InvalidConfigError, SchemaMismatchError, UnsupportedError
+from hoodie.format.avro.file import DECODE_ERRORS
+from hoodie.format.avro.rows import decode_rows
+from hoodie.format.avro.safe_schema import bare_schema
+from hoodie.format.avro.schema import avro_to_arrow
 from hoodie.ingest.rows.csv_rows import CsvRows
-from hoodie.ingest.rows.good_rows import BadLine
 from hoodie.ingest.rows.json_rows import JsonRows
+from hoodie.ingest.rows.rules import BadLine, InputOptions
 
+_AVRO_ERRORS: Final = (CorruptFileError, OSError, zlib.error, *DECODE_ERRORS)
 JSON_NAMES: Final = frozenset({".json", ".jsonl", ".ndjson"})
 _COMPRESSIONS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _MAGIC: Final = (
@@ -33,23 +41,6 @@ _MAGIC: Final = (
     (b"\x04\x22\x4d\x18", ".lz4"),
 )
 """First bytes of files, and the ending that their names must have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputOptions:
-    """Rules for the conversion of text to values.
-
-    `types` has types by column name; the types of other columns are inferred. `required` are columns without null. With
-    `ignores_others`, the other columns of CSV and JSON files are not read. With `omits_missing`, the rows of JSON files
-    lack the columns that the first lines lack. `null_texts` are the strings that are null in CSV. An empty CSV field is
-    null; an empty field in quotes is an empty string.
-    """
-
-    types: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    required: frozenset[str] = frozenset()
-    ignores_others: bool = False
-    omits_missing: bool = False
-    null_texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +60,6 @@ class RowFile:
         """Open the bytes of the content, which are compressed if the name ends so."""
         codec = _COMPRESSIONS.get(self.ending)
         return self.open() if codec is None else pa.CompressedInputStream(self.open(), codec)
-
-
-class Rows(Protocol):
-    """The rows of a file, which can be read once."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
 
 def endings(name: str) -> tuple[str, str]:
@@ -104,43 +86,66 @@ def read_rows(file: RowFile, options: InputOptions, bad: BadLine | None = None) 
     """
     _check_beginning(file)
     if file.kind == ".parquet":
-        return _ParquetRows(file.open())
+        return _parquet_rows(file.open())
     if file.kind == ".avro":
-        return AvroRows(file.open())
+        return _avro_rows(file.open())
     if file.kind == ".csv":
-        return CsvRows(
-            file.unpacked,
-            options.types,
-            null_texts=options.null_texts,
-            ignores_others=options.ignores_others,
-            bad=bad,
-        )
-    lines = io.BufferedReader(file.unpacked())
-    return json_rows(lines, options, bad)
+        return CsvRows(file.unpacked, options, bad)
+    return JsonRows(io.BufferedReader(file.unpacked()), options, bad)
 
 
-def json_rows(lines: BinaryIO, options: InputOptions, bad: BadLine | None = None) -> JsonRows:
-    """Return the rows of JSON lines. Raises: as `read_rows`."""
-    return JsonRows(
-        lines, options.types, ignores_others=options.ignores_others, omits_missing=options.omits_missing, bad=bad
-    )
+@dataclass(frozen=True, slots=True)
+class _StoredRows:
+    """The rows of a file that declares its columns; `errors`: of the library that reads them."""
 
-
-class _ParquetRows:
-    """The rows of a Parquet file."""
-
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file = pq.ParquetFile(file)
-        self.schema = self._file.schema_arrow
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    errors: tuple[type[Exception], ...]
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         done = 0
         try:
-            for batch in self._file.iter_batches():
+            for batch in self.batches:
                 yield batch
                 done += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
+        except self.errors as error:
             raise InvalidConfigError(f"the rows after row {done} cannot be read ({error})") from error
+
+
+Rows = _StoredRows | CsvRows | JsonRows
+"""The rows of a file, which can be read once."""
+
+
+def _parquet_rows(file: pa.NativeFile) -> _StoredRows:
+    found = pq.ParquetFile(file)
+    return _StoredRows(found.schema_arrow, found.iter_batches(), (pa.ArrowException, OSError))
+
+
+def _avro_rows(file: pa.NativeFile) -> _StoredRows:
+    """Return the rows of an Avro file: fastavro unpacks the blocks and finds the rows, which are decoded by column."""
+    try:
+        blocks: Any = fastavro.block_reader(file)
+        text = json.dumps(json.loads(blocks.metadata["avro.schema"]))
+        bare = bare_schema(text, path="the file's schema")
+        schema = avro_to_arrow(text, path="the file's schema")
+        written = fastavro.parse_schema(bare)
+        # A reader without fields skips the values of a row: only its end is of interest.
+        nothing = fastavro.parse_schema({**bare, "fields": []})
+    except (UnsupportedError, *_AVRO_ERRORS) as error:
+        raise InvalidConfigError(f"expected an Avro file of records ({error})") from error
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for block in blocks:
+            content = block.bytes_
+            ends = [0]
+            for _ in range(block.num_records):
+                fastavro.schemaless_reader(content, written, nothing)
+                ends.append(content.tell())
+            bounds = np.array(ends, np.int64)
+            rows = decode_rows(content.getvalue(), bounds[:-1], bounds[1:], text, path="a block")
+            yield from rows.to_batches()
+
+    return _StoredRows(schema, batches(), _AVRO_ERRORS)
 
 
 @contextmanager

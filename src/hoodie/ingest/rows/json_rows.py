@@ -23,7 +23,7 @@ from hoodie.format.schema.arrow_types import LIST_ITEM
 from hoodie.format.schema.fit import RowOf, misfit, shortened
 from hoodie.format.schema.fit_nested import fit_values
 from hoodie.format.schema.fit_text import fit_texts, type_of_texts
-from hoodie.ingest.rows.good_rows import BadLine, good_rows
+from hoodie.ingest.rows.rules import BadLine, InputOptions, good_rows
 
 _BATCH_BYTES = 1 << 22
 _FLOAT_WORDS = frozenset({"NaN", "Infinity", "-Infinity"})
@@ -41,41 +41,31 @@ class _Line(NamedTuple):
 class JsonRows:
     """The rows of a file of JSON lines as batches, in order.
 
-    `types`: types of columns by name; a column that no line has is null, because JSON may omit nulls. Only meta columns
-    are then missing, and with `omits_missing` all columns that the first lines lack. Types of other columns are
-    inferred from the first lines; with `ignores_others` they are dropped. `bad` gets lines that are no JSON object, and
-    lines with a value that does not fit; else they are errors. Memory: 4 MiB of lines as Python objects, or one line.
+    A column of `options.types` that no line has is null, because JSON may omit nulls. Only meta columns are then
+    missing, and with `omits_missing` all columns that the first lines lack. Types of other columns are inferred from
+    the first lines. `bad` gets lines that are no JSON object, and lines with a value that does not fit; else they are
+    errors. Memory: 4 MiB of lines as Python objects, or one line.
 
     Raises: InvalidConfigError, SchemaMismatchError: a line is no JSON object, or a value does not fit; rows are the
         numbers of the lines, from 1.
     """
 
-    def __init__(
-        self,
-        file: BinaryIO,
-        types: pa.Schema,
-        *,
-        ignores_others: bool,
-        omits_missing: bool = False,
-        bad: BadLine | None = None,
-    ) -> None:
+    def __init__(self, file: BinaryIO, options: InputOptions, bad: BadLine | None = None) -> None:
         self._bad = bad
         self._batches = _batches(file, bad)
         self._first = next(self._batches, [])
         names = _names(self._first)
-        own = set(types.names)
-        optional = own if omits_missing and names else {*META_FIELDS}
-        known = [child for child in types if child.name in names or child.name not in optional]
+        own = set(options.types.names)
+        optional = own if options.omits_missing and names else {*META_FIELDS}
+        known = [child for child in options.types if child.name in names or child.name not in optional]
         # A batch without columns would have no rows. The columns are listed where the known columns are missed.
-        ignores_others = ignores_others and bool(known)
-        self._ignores_others = ignores_others
-        others = [] if ignores_others else [name for name in names if name not in own]
+        self._ignores_others = options.ignores_others and bool(known)
+        others = [] if self._ignores_others else [name for name in names if name not in own]
         numbers = [line.number for line in self._first]
         inferred = [_inferred([line.row.get(name) for line in self._first], numbers, name) for name in others]
         self.schema = pa.schema([*known, *map(pa.field, others, inferred)])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, once."""
         for batch in itertools.chain([self._first], self._batches):
             yield from self._fit(batch)
 

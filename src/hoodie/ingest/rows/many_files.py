@@ -13,8 +13,9 @@ from hoodie.engine.ahead import reader_of
 from hoodie.errors import InvalidConfigError, SchemaMismatchError, SourceError
 from hoodie.format.schema.plain_types import plain_array, plain_schema
 from hoodie.ingest.rows.csv_rows import CsvRows
-from hoodie.ingest.rows.files import InputOptions, RowFile, Rows, named, read_rows
+from hoodie.ingest.rows.files import RowFile, Rows, named, read_rows
 from hoodie.ingest.rows.json_rows import JsonRows
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.ingest.source import Decoded
 
 _KEPT_BYTES_MAX: Final = 8 << 20
@@ -35,11 +36,9 @@ class GatheredBadRows:
     found: list[tuple[str, str, str]] = field(default_factory=list)
 
     def count(self) -> int:
-        """Return the number of bad rows found so far."""
         return len(self.found)
 
     def rows(self, limit: int | None = None) -> pa.Table:
-        """Return them, at most `limit`, with the text columns reason, position and value."""
         rows = [dict(zip(_BAD_SCHEMA.names, row, strict=True)) for row in self.found[:limit]]
         return pa.Table.from_pylist(rows, schema=_BAD_SCHEMA)
 

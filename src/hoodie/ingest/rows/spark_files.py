@@ -15,16 +15,17 @@ import pyarrow as pa
 
 from hoodie.errors import SourceError, UnsupportedError
 from hoodie.ingest.bad_rows import POSITION, REASON, VALUE, divided
-from hoodie.ingest.json_on_spark import valid_text
-from hoodie.ingest.rows.files import InputOptions, RowFile
+from hoodie.ingest.json_on_spark import IS_ONE_OBJECT, ROW, parse_call, valid_text
+from hoodie.ingest.rows.files import RowFile
 from hoodie.ingest.rows.many_files import columns_of
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.ingest.source import Decoded
-from hoodie.records.sql.quoting import literal_of, quoted
+from hoodie.records.sql.quoting import quoted
+from hoodie.storage.paths import literal_path
 from hoodie.table.sessions import spark_room
 
 _THREADS: Final = 8
 """Headers of files that the driver reads at once."""
-_GLOB_CHARACTERS: Final = frozenset("\\{}[]*?")
 _CSV: Final = {"header": "true", "escape": '"'}
 """Spark's defaults have no header, and end a quoted field at a doubled quote."""
 _LINES: Final = {"multiline": ("false",), "encoding": ("utf-8", "utf8"), "charset": ("utf-8", "utf8")}
@@ -37,8 +38,6 @@ _PLACE: Final = (
     "named_struct('time', _metadata.file_modification_time, 'path', _metadata.file_path, "
     f"'row', monotonically_increasing_id()) AS {PLACE}"
 )
-_PARSED: Final = "_hoodie_parsed"
-_BAD: Final = "_hoodie_bad"
 _TEXTS: Final = {
     "json": "expected a JSON object whose values have the types of the columns",
     "csv": "expected as many fields as the header has, with texts of the types of the columns",
@@ -114,18 +113,14 @@ class SparkRead:
         # Spark's option basePath makes columns of the folders.
         folders = [name for name in lines.columns if name != "value"]
         struct = type(struct)([child for child in struct.fields if child.name not in folders])
-        kind = literal_of(f"struct<v: array<{_type_text(struct)}>, {_BAD}: string>")
-        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
-        texts = ", ".join(literal_of(text) for pair in options.items() for text in pair)
-        parse = f"from_json(concat('{{\"v\":[', value, ']}}'), {kind}, map({texts})) AS {_PARSED}"
+        parse = parse_call("value", _type_text(struct), self.options)
         found = lines.selectExpr(*map(quoted, lines.columns), f"_metadata.file_path AS {POSITION}", _PLACE, parse)
-        row, valid = f"get({_PARSED}.v, 0)", valid_text("value", self.session.version)
-        columns = {child.name: f"{row}.{quoted(child.name)}" for child in struct.fields}
+        valid = valid_text("value", self.session.version)
+        columns = {child.name: f"{ROW}.{quoted(child.name)}" for child in struct.fields}
         floats = [columns[one.name] for one in struct.fields if one.dataType.simpleString() in ("float", "double")]
         checks = (f"coalesce(abs({column}) < double('Infinity') OR isnan({column}), true)" for column in floats)
         is_finite = f"(contains(value, 'Infinity') OR {' AND '.join(['true', *checks])})"
-        good = f"{_PARSED}.{_BAD} IS NULL AND size({_PARSED}.v) = 1 AND {row} IS NOT NULL AND value = {valid}"
-        is_good = f"coalesce({good} AND {is_finite}, false)"
+        is_good = f"coalesce({IS_ONE_OBJECT} AND value = {valid} AND {is_finite}, false)"
         return found.where(r"value RLIKE r'\S'").selectExpr(
             *(f"{column} AS {quoted(name)}" for name, column in columns.items()),
             *map(quoted, folders),
@@ -199,7 +194,7 @@ class SparkRead:
 
     def _load(self, reader: Any, uris: Sequence[str]) -> Any:
         with self._spark_errors():
-            frame = reader.load([_literal(uri) for uri in uris])
+            frame = reader.load([literal_path(uri) for uri in uris])
             # A Connect session plans a read when its schema is needed.
             frame.schema  # noqa: B018
             return frame
@@ -238,11 +233,6 @@ def _type_text(kind: Any) -> str:
     if hasattr(kind, "keyType"):
         return f"map<{_type_text(kind.keyType)}, {_type_text(kind.valueType)}>"
     return str(kind.simpleString())
-
-
-def _literal(uri: str) -> str:
-    """Escape the glob characters of a path, so that Spark reads exactly this file."""
-    return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in uri)
 
 
 def _header(file: RowFile, separator: str) -> tuple[str, ...]:

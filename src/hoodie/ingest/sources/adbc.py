@@ -35,10 +35,7 @@ _SQLITE_KINDS: Final = {"integer": Kind.INTEGER, "real": Kind.FLOAT, "text": Kin
 class Adbc(Selection):
     """Rows of a table or query of PostgreSQL or SQLite, read by this process: in full, or by an incremental column.
 
-    `uri`: `postgresql://user@host/database` (libpq's; a password is best left to PGPASSWORD or a password file), or
-    an SQLite file: `a.db`, `sqlite:///absolute/a.db`, `file:a.db?mode=ro`. `table` is SQL (quote names that need it);
-    or `query`. `column`, `lag_seconds`, `nulls` and `counts_lag` are as in `Jdbc`; in SQLite, `lag_seconds` requires a
-    column of texts such as `2024-05-01 12:00:00` in UTC.
+    docs/ingest/databases.md: the keys.
 
     Rows stream: memory has one batch of the driver, of about 16 MB, or 65,536 rows of SQLite. On Spark, however, the
     whole batch of a flow passes through this process.
@@ -63,10 +60,6 @@ class Adbc(Selection):
         return f"Adbc({masked(self.uri, secrets_of(self.uri))}, {self.name})"
 
     def plan(self, request: Request) -> Batch | None:
-        """Return the next batch; None if there is nothing new.
-
-        Raises: SourceError, UnsupportedError, InvalidConfigError.
-        """
         with self._connected() as connection:
             database = _AdbcDatabase(self, connection, self._dialect)
             selected = database.select_list()
@@ -127,7 +120,6 @@ class _Driver:
     template: Any = None
 
     def connection(self, module: Any, uri: str) -> Any:
-        """Return a new connection."""
         if self.template is None:
             template = module.connect(uri)
             # Only the copies are used; a server has few connections.

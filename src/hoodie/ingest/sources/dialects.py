@@ -52,7 +52,6 @@ class Dialect:
     session: str | None = None
 
     def quoted(self, name: str) -> str:
-        """Return a name of a column as SQL."""
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
 
     def value(self, column: str, kind: Kind) -> str:
@@ -152,13 +151,18 @@ MYSQL: Final = Dialect(
 )
 STANDARD: Final = Dialect(name="standard", literals={**_NUMBERS, **_JDBC_TIMES, Kind.TEXT: _text})
 
-_BY_SCHEME: Final = {"postgresql": POSTGRESQL, "postgres": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
+_BY_SCHEME: Final = {
+    "postgresql": POSTGRESQL,
+    "postgres": POSTGRESQL,
+    "mysql": MYSQL,
+    "mariadb": MYSQL,
+    "sqlite": SQLITE,
+}
 
 
 def dialect_of(url: str) -> Dialect:
     """Return the dialect of a URL, with or without `jdbc:`; standard SQL for databases without an entry."""
-    scheme = url.removeprefix("jdbc:").partition(":")[0].lower()
-    return SQLITE if scheme == "sqlite" else _BY_SCHEME.get(scheme, STANDARD)
+    return _BY_SCHEME.get(url.removeprefix("jdbc:").partition(":")[0].lower(), STANDARD)
 
 
 _KEPT: Final = {
@@ -185,7 +189,6 @@ class PostgresColumn:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the values."""
         return _KEPT.get(self.type, Kind.OTHER)
 
     @property
@@ -198,15 +201,10 @@ class PostgresColumn:
             return self.digits is None or not 0 <= self.digits[1] <= 38
         return self.type not in _KEPT and self.type.removeprefix("_") not in _PLAIN_ITEMS
 
-    @property
-    def selected(self) -> str:
-        """The column in a select list."""
-        name = POSTGRESQL.quoted(self.name)
-        return f"CAST({name} AS text) AS {name}" if self.as_text else name
-
 
 def postgres_list(columns: list[PostgresColumn]) -> str:
     """Return the select list that returns each column in a type that Spark and Arrow have."""
     if not any(column.as_text for column in columns):
         return "*"
-    return ", ".join(column.selected for column in columns)
+    names = ((POSTGRESQL.quoted(column.name), column.as_text) for column in columns)
+    return ", ".join(f"CAST({name} AS text) AS {name}" if as_text else name for name, as_text in names)

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
 from hoodie.ingest.options import check_types, require, text_of
-from hoodie.ingest.rows.files import InputOptions, RowFile, endings
+from hoodie.ingest.rows.files import RowFile, endings
 from hoodie.ingest.rows.many_files import read_files
+from hoodie.ingest.rows.rules import InputOptions
 from hoodie.ingest.rows.spark_files import SparkRead
 from hoodie.ingest.source import Batch, Request
 from hoodie.ingest.sources.taken_files import FileList, Removal, is_hidden, lists_in, write_list
@@ -24,9 +25,7 @@ from hoodie.storage import FileInfo, Store, has_folder, open_store
 
 _ENDINGS: Final = {
     ".parquet": "parquet",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     ".csv": "csv",
     ".avro": "avro",
     ".orc": "orc",
@@ -38,39 +37,17 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Files of a folder on any storage, in the order of their change times and paths.
+    """Files of a folder on any storage, in the order of their change times and paths. docs/ingest/README.md: the keys.
 
     The place is the greatest change time that was read, in epoch milliseconds as text: Hudi's checkpoint, so that a JVM
     job can go on. A batch has all files of a millisecond, or none. Two kinds of files are never read, because their
     change time is not after the place: a file that was copied with its old time, and a file that becomes visible
     later than `lag_seconds` after its change time, such as an upload in parts to S3, whose time is the begin of the
     upload. `after="archive"` and `after="delete"` read such files too: there, every file of the folder is unread.
-    A file that is changed after its read is read again, as a whole.
-
-    Args:
-        path: the folder, as a path or URI. Files and folders whose names begin with `.` or `_` are ignored, and files
-            without content, with a note.
-        pattern: a glob of file names, such as `*.csv`.
-        format: parquet, json (JSON lines), csv (with a header), avro, or orc (by Spark only); by default, the ending of
-            the names. `.gz`, `.bz2`, `.zst` and `.lz4` after the ending are unpacked.
-        storage_options: settings of the object store. Spark has its own.
-        recursive: whether files of folders below are read.
-        lag_seconds: files that changed later than this before now are left for a later batch, because files of an
-            earlier time may appear until then.
-        bytes_max: the most bytes of a batch; its first millisecond may have more.
-        after: what happens to files whose batch is committed: leave, archive, or delete. The last two need a folder
-            that no other flow reads; the read of a batch creates a small list of its files there.
-        archive: the folder for `after="archive"`: below `path` (its name begins with `_`), or in the same storage.
-            Paths below it are those in the folder; a file of the same name gets its change time into its name.
-        options: options of Spark's reader. CSV with line ends in fields needs `multiLine`.
-        null_texts: texts of CSV that are null, beside the empty field; Spark accepts one.
-        new_columns: whether columns of CSV and JSON that the schema of the flow lacks are read. Spark reads JSON twice
-            to find them.
+    Both need a folder that no other flow reads. A file that is changed after its read is read again, as a whole.
 
     `limit` of a request is the most files of a batch; its first millisecond may have more. Lines of CSV and JSON that
     do not parse, or do not fit, are bad rows. Memory in process: as `read_files`.
-
-    Raises: InvalidConfigError for a wrong option.
     """
 
     path: str
@@ -258,22 +235,18 @@ class _Choice:
 
     @property
     def read(self) -> list[FileInfo]:
-        """The files that are read."""
         return [info for info in self.files if info.size_bytes]
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a user should know of the files."""
         empty = [info.path for info in self.files if not info.size_bytes]
         later = [info.path for info in self.left if info.modified_ms > self.now_ms]
-        notes = (
-            (empty, f"{len(empty)} files without content are not read: {_shown(empty)}"),
-            (
-                later,
-                f"{len(later)} files have a change time after now, and are left until then: {_shown(later)}; check the "
-                "clocks",
-            ),
-        )
-        return tuple(note for paths, note in notes if paths)
+        notes = []
+        if empty:
+            notes.append(f"{len(empty)} files without content are not read: {_shown(empty)}")
+        if later:
+            found = f"{len(later)} files have a change time after now"
+            notes.append(f"{found}, and are left until then: {_shown(later)}; check the clocks")
+        return tuple(notes)
 
 
 def _only_format(store: Store, infos: Sequence[FileInfo]) -> str:

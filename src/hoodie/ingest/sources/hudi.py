@@ -86,10 +86,7 @@ class Hudi:
 
     @property
     def place_version(self) -> int:
-        """The version of Hudi's checkpoints that the place has: 2 is a completion time, 1 a requested time.
-
-        Raises: as `hoodie.open`.
-        """
+        """The version of Hudi's checkpoints that the place has: 2 is a completion time, 1 a requested time."""
         table = self._opened[1] if self._opened is not None else self._table(None)
         return 2 if table.view().config.version.has_completion_time_in_name else 1
 
@@ -261,24 +258,15 @@ class _Span:
 
     @property
     def about(self) -> str:
-        """The commits in words."""
         return f"{counted(len(self.commits), 'commits')} in ({self.after}, {self.until}]"
 
     def unseen(self, path: str) -> tuple[str, ...]:
         """Return notes on deletes that mode latest does not see."""
-        replaced = [f"{time} ({kind})" for time, kind in self.commits.items() if kind in _REPLACING]
-        notes = []
-        if replaced:
-            notes.append(
-                f'{path}: rows that {", ".join(replaced)} replaced or deleted stay in the target; mode = "cdc" deletes '
-                "them there"
-            )
+        replaced = ", ".join(f"{time} ({kind})" for time, kind in self.commits.items() if kind in _REPLACING)
+        left = [f"rows that {replaced} replaced or deleted stay in the target"] if replaced else []
         if self.deleted:
-            notes.append(
-                f"{path}: {self.deleted} rows that the commits deleted stay in the target, if it has them; "
-                'mode = "cdc" deletes them there'
-            )
-        return tuple(notes)
+            left.append(f"{self.deleted} rows that the commits deleted stay in the target, if it has them")
+        return tuple(f'{path}: {rows}; mode = "cdc" deletes them there' for rows in left)
 
     def lag_seconds(self, view: TableView) -> float:
         """Return the age of the first commit behind the batch; 0 if there is none."""

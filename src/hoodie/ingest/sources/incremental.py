@@ -44,7 +44,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What a source of a database reads: `table` (as in SQL) or `query`, and the options of `Jdbc` on its column."""
+    """What a source of a database reads: `table` (as in SQL) or `query`, and the keys on its column."""
 
     table: str | None = None
     query: str | None = None
@@ -92,8 +92,6 @@ def plan_batch(
     """Return the next batch, or None. `read` reads the rows of a condition; None: all rows.
 
     A full read has the empty place, and is the last batch of its run.
-
-    Raises: SourceError, UnsupportedError, InvalidConfigError.
     """
     if selection.column is None:
         if request.after == "":

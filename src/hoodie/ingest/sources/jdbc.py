@@ -44,21 +44,7 @@ _NAMES_WITHOUT_CLIENT_TYPE: Final = {
 class Jdbc(Selection):
     """Rows of a table or query of a database, read by Spark: in full, or by an incremental column.
 
-    `url`: `jdbc:…`. `table` is SQL (quote names that need it); or `query`. `user`, `password`, `options`: for the
-    driver. `driver`: its class; PostgreSQL, MySQL and MariaDB have one. Its jar is on Spark's class path.
-
-    `column`: a number, date, timestamp or text, whose value grows with each change of a row. The place is its greatest
-    value as text, as in JVM Hudi. A batch has whole ties: rows of equal values are in one batch. A row that becomes
-    visible after a batch, with a value up to the place, is never read. Transactions that commit late therefore need
-    `lag_seconds`: the age, by the database's clock, that rows of a timestamp column must have; rows of a date column
-    wait until the day is over. Timestamps without time zone are UTC in PostgreSQL, and of the connection's time zone
-    elsewhere. Texts have the order of their bytes in PostgreSQL (an index with `COLLATE "C"` serves it), elsewhere the
-    order of the column.
-
-    Rows with NULL in the column are never read. `nulls`: "note" counts them for the first batch of a process; "error"
-    counts them for each batch, and refuses it if there are any. `counts_lag`: count the rows behind
-    each batch, which may scan the table. `partition_column` (a number, date or timestamp) and `partitions`: that many
-    queries read the batch, in transactions of their own. `fetch_size`: rows of one fetch; 0: the driver decides.
+    The place is the greatest value of `column` as text, as in JVM Hudi. docs/ingest/databases.md: the keys.
 
     Types of PostgreSQL that Spark lacks, and numeric without digits, become text. Other databases have Spark's types.
     """
@@ -95,10 +81,6 @@ class Jdbc(Selection):
         return f"Jdbc({masked(self.url, self._secrets)}, {self.name})"
 
     def plan(self, request: Request) -> Batch | None:
-        """Return the next batch; None if there is nothing new.
-
-        Raises: SourceError, UnsupportedError, InvalidConfigError.
-        """
         if request.spark is None:
             raise UnsupportedError(
                 'jdbc: expected a Spark session, found none; the source "adbc" reads PostgreSQL without Spark'
@@ -186,7 +168,8 @@ class _JdbcDatabase:
         none = f"(SELECT * FROM {self.source.relation} LIMIT 0) hoodie_none"
         frame = self._load(f"(SELECT {listed} FROM (SELECT 1) hoodie_one LEFT JOIN {none} ON true) hoodie_types")
         found = self._answer(lambda: frame.collect()[0])
-        return [f"_{_short(name[:-2])}" if name.endswith("[]") else _short(name) for name in found]
+        items = [(name.removesuffix("[]"), "_" if name.endswith("[]") else "") for name in found]
+        return [f"{list_mark}{_NAMES_WITHOUT_CLIENT_TYPE.get(name, name)}" for name, list_mark in items]
 
     def _load(self, relation: str, **more: str) -> Any:
         source = self.source
@@ -221,10 +204,6 @@ class _JdbcDatabase:
 def _kind_of(data_type: Any) -> Kind:
     name = data_type.simpleString()
     return Kind.DECIMAL if name.startswith("decimal") else _KINDS.get(name, Kind.OTHER)
-
-
-def _short(name: str) -> str:
-    return _NAMES_WITHOUT_CLIENT_TYPE.get(name, name)
 
 
 def _postgres_column(found: Any, name: str) -> PostgresColumn:

@@ -15,15 +15,16 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from hoodie.errors import InvalidConfigError, SourceError, UnsupportedError
-from hoodie.ingest.avro_values import AvroForm, registered_id, registered_schema, schema_of_avro
+from hoodie.format.avro.schema import avro_to_arrow
+from hoodie.ingest.avro_values import AvroForm, registered_id, registered_schema
 from hoodie.ingest.bad_rows import POSITION, VALUE, divided
 from hoodie.ingest.debezium import DebeziumForm, check_columns, infer_row_schema
 from hoodie.ingest.json_on_spark import valid_text
-from hoodie.ingest.json_types import JsonParser
+from hoodie.ingest.json_types import SAMPLED_ROWS, JsonParser, infer_schema
 from hoodie.ingest.options import check_types, require
 from hoodie.ingest.source import Batch, Decoded, Request
 from hoodie.ingest.sources.kafka_client import MESSAGE, METADATA, OFFSET, PARTITION, Broker, Range, shown
-from hoodie.ingest.values import SAMPLED_ROWS, DecodedWith, Form, JsonForm, TextForm, decoded, infer_schema
+from hoodie.ingest.values import DecodedWith, Form, TextForm, decoded
 from hoodie.records.change import IS_DELETED
 from hoodie.records.sql.types import type_named
 
@@ -37,18 +38,7 @@ _TASKS_MAX: Final = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """Messages of a topic as rows, in batches of offsets.
-
-    `servers`: addresses, with commas between them. `format` of the values: json, text, avro, debezium. `start` of a
-    flow without a place: earliest, latest, a time (ISO 8601), or offsets as a dict or a place. `schema`: a dict of
-    columns and Spark SQL types, or the text of an Avro schema; without it the schema of the table, otherwise inferred
-    from the first 1,000 messages of the batch. `registry`: the address of a schema registry, for avro.
-
-    `gone`: error, or skip the offsets that the topic does not have any more, with a note. `nulls`: messages without a
-    value are bad rows, or skip them (debezium always skips them). `unknown`: members of JSON objects that the schema
-    lacks are ignored, or bad. `epoch`: the unit of numbers in columns of timestamps: s, ms, us, ns.
-    `debezium_columns`: columns of the event to add, such as `_event_lsn`. `metadata_columns`: add the topic, partition,
-    offset, timestamp and key of the message. `options`: for the clients, by the names of librdkafka.
+    """Messages of a topic as rows, in batches of offsets. docs/ingest/kafka.md: the keys.
 
     In process the rows of a batch are in memory: without a `limit` of the flow, it has at most 1,000,000 offsets.
     """
@@ -95,7 +85,7 @@ class Kafka:
 
         Raises: SourceError if no broker answers, the topic is gone or another one, or offsets are gone.
         """
-        bounds = self._broker().bounds(self.topic)
+        bounds = self._broker().bounds()
         notes: list[str] = []
         if request.after is None:
             first = self._first_offsets(bounds)
@@ -142,7 +132,7 @@ class Kafka:
         if offsets is None:
             return {number: both[self.start == "latest"] for number, both in bounds.items()}
         if isinstance(offsets, datetime):
-            return self._broker().offsets_at(self.topic, bounds, int(offsets.timestamp() * 1000))
+            return self._broker().offsets_at(bounds, int(offsets.timestamp() * 1000))
         if unknown := sorted(set(offsets) - set(bounds)):
             raise SourceError(
                 f"topic {self.topic!r} has no partition {', '.join(map(str, unknown))}, which start names"
@@ -171,15 +161,13 @@ class Kafka:
     def _read(self, ranges: Mapping[int, Range], request: Request) -> Decoded:
         form, ties = self._form(ranges, request), self.format == "debezium"
         has_no_rows = form is None
-        if form is None:
-            form = JsonForm(JsonParser(pa.schema([])), skips_null=ties or self.nulls == "skip")
+        work = DecodedWith(form or JsonParser(pa.schema([])), skips_null=ties or self.nulls == "skip")
         if request.spark is None or has_no_rows:
-            work = DecodedWith(form)
-            messages = self._broker().messages(self.topic, ranges, metadata=self.metadata_columns)
+            messages = self._broker().messages(ranges, metadata=self.metadata_columns)
             # Each piece is decoded as it arrives, so the raw values of one piece are in memory.
             pieces = [work(piece) for piece in messages] or [work.schema_for(self._columns()).empty_table()]
             return replace(divided(pa.concat_tables(pieces), _ORDER), deletes_tie=ties, has_no_rows=has_no_rows)
-        found = decoded(self._spark_messages(request.spark, ranges), form, self._columns(), _ORDER)
+        found = decoded(self._spark_messages(request.spark, ranges), work, self._columns(), _ORDER)
         return replace(found, deletes_tie=ties)
 
     def _columns(self) -> pa.Schema:
@@ -222,33 +210,33 @@ class Kafka:
 
         Returns None if it does, and no message of the batch has a value.
         """
-        skips = self.nulls == "skip"
         if self.format == "text":
-            return TextForm(skips)
+            return TextForm()
         # The text of an Avro schema has the columns of the values; the columns of a table win over it.
         writer = self.schema if self.format == "avro" and isinstance(self.schema, str) else None
-        schema = None if writer else self._given_schema()
+        given = self._given_schema()
+        schema = None if writer else given
         if not schema and request.schema is not None:
             # Of the columns of Hudi, values have its flag only.
             known = [one for one in request.schema if one.name == IS_DELETED or not one.name.startswith("_hoodie_")]
             schema = pa.schema(known)
         if schema is None:
-            schema = schema_of_avro(writer) if writer else self._schema_of_values(self._sample(ranges))
+            schema = given if writer else self._schema_of_values(self._sample(ranges))
         if schema is None:
             return None
         if self.format == "avro":
-            return AvroForm(schema, writer, self.registry, skips)
+            return AvroForm(schema, writer, self.registry)
         if self.format == "debezium":
             extra = tuple(self.debezium_columns)
             return DebeziumForm(schema, extra, self.epoch, keys=request.keys, deletes_by=request.deletes_by)
-        return JsonForm(JsonParser(schema, self.unknown, self.epoch), skips)
+        return JsonParser(schema, self.unknown, self.epoch)
 
     def _schema_of_values(self, sample: pa.ChunkedArray) -> pa.Schema | None:
         """Return the columns of the first values of a batch; None if there are no values."""
         if not len(sample):
             return None
         if self.registry is not None:
-            return schema_of_avro(registered_schema(self.registry, registered_id(sample[0].as_py())))
+            return _schema_of_avro(registered_schema(self.registry, registered_id(sample[0].as_py())))
         return infer_row_schema(sample) if self.format == "debezium" else infer_schema(sample)
 
     def _sample(self, ranges: Mapping[int, Range]) -> pa.ChunkedArray:
@@ -259,16 +247,16 @@ class Kafka:
         present = {number: both for number, both in ranges.items() if both[0] < both[1]}
         share = max(SAMPLED_ROWS // max(len(present), 1), 1)
         first = {number: (low, min(low + share, end)) for number, (low, end) in present.items()}
-        pieces = [MESSAGE.empty_table(), *self._broker().messages(self.topic, first, metadata=False)]
+        pieces = [MESSAGE.empty_table(), *self._broker().messages(first, metadata=False)]
         found = pa.concat_tables(pieces).sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])[VALUE].drop_null()
         if len(found) or first == present:
             return found
-        later = self._broker().messages(self.topic, present, metadata=False)
+        later = self._broker().messages(present, metadata=False)
         return next((piece[VALUE].drop_null() for piece in later if piece[VALUE].null_count < len(piece)), found)
 
     def _given_schema(self) -> pa.Schema | None:
         if isinstance(self.schema, str):
-            return schema_of_avro(self.schema)
+            return _schema_of_avro(self.schema)
         if self.schema is None:
             return None
         expected = "columns and their types, or the text of an Avro schema"
@@ -296,7 +284,12 @@ class Kafka:
         return offsets
 
     def _broker(self) -> Broker:
-        return Broker(self.servers, {name: str(value) for name, value in self.options.items()}, self.timeout_seconds)
+        options = {name: str(value) for name, value in self.options.items()}
+        return Broker(self.servers, self.topic, options, self.timeout_seconds)
+
+
+def _schema_of_avro(text: str) -> pa.Schema:
+    return avro_to_arrow(text, path="the Avro schema")
 
 
 def place_of(topic: str, offsets: Mapping[int, int]) -> str:

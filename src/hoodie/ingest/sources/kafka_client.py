@@ -43,35 +43,39 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A Kafka cluster: addresses, options of librdkafka, and the longest wait for an answer."""
+    """A topic of a Kafka cluster: addresses, options of librdkafka, and the longest wait for an answer."""
 
     servers: str
+    topic: str
     options: Mapping[str, str] = field(repr=False)
     seconds_max: float
 
     def __post_init__(self) -> None:
-        """Check the options. Raises: InvalidConfigError for an option that the source sets itself."""
         if own := sorted(set(self.options) & set(_OWN)):
             raise InvalidConfigError(f"kafka: options has {', '.join(own)}, which the source sets itself; remove it")
 
-    def bounds(self, topic: str) -> dict[int, Range]:
+    def bounds(self) -> dict[int, Range]:
         """Return for each partition its earliest offset, and the offset behind the last message that can be read.
 
         Raises: SourceError if there is no such topic, or the broker does not answer in time.
         """
-        spec, admin = _library().admin.OffsetSpec, self._admin()
-        partitions = self._partitions(topic, admin)
-        earliest = self._offsets(topic, dict.fromkeys(partitions, spec.earliest()), admin)
-        latest = self._offsets(topic, dict.fromkeys(partitions, spec.latest()), admin)
-        return {number: (earliest[number], latest[number]) for number in partitions}
+        admin, spec = self._admin(), _library().admin.OffsetSpec
+        known = self._answer(lambda: admin.list_topics(self.topic, timeout=self.seconds_max))
+        found = known.topics.get(self.topic)
+        if found is None or found.error is not None or not found.partitions:
+            why = "" if found is None or found.error is None else f": {found.error.str()}"
+            raise SourceError(f"topic {self.topic!r} is not at {self.servers}{why}; create it, or correct the source")
+        earliest = self._offsets(dict.fromkeys(found.partitions, spec.earliest()), admin)
+        latest = self._offsets(dict.fromkeys(found.partitions, spec.latest()), admin)
+        return {number: (earliest[number], latest[number]) for number in sorted(found.partitions)}
 
-    def offsets_at(self, topic: str, partitions: Mapping[int, Range], epoch_ms: int) -> dict[int, int]:
+    def offsets_at(self, partitions: Mapping[int, Range], epoch_ms: int) -> dict[int, int]:
         """Return for each partition the offset of its first message at or after a time, or the end of the partition."""
         spec = _library().admin.OffsetSpec.for_timestamp(epoch_ms)
-        found = self._offsets(topic, dict.fromkeys(partitions, spec), self._admin())
+        found = self._offsets(dict.fromkeys(partitions, spec), self._admin())
         return {number: partitions[number][1] if offset < 0 else offset for number, offset in found.items()}
 
-    def messages(self, topic: str, ranges: Mapping[int, Range], *, metadata: bool) -> Iterator[pa.Table]:
+    def messages(self, ranges: Mapping[int, Range], *, metadata: bool) -> Iterator[pa.Table]:
         """Yield the messages of the ranges `[first, end)` in tables of at most 10,000 rows.
 
         The columns are those of `MESSAGE`, with `metadata` those of `METADATA` too. Offsets without a message (markers
@@ -85,16 +89,16 @@ class Broker:
         client = _library()
         consumer = client.Consumer(self._settings(), logger=_LOG)
         try:
-            consumer.assign([client.TopicPartition(topic, number, ranges[number][0]) for number in left])
+            consumer.assign([client.TopicPartition(self.topic, number, ranges[number][0]) for number in left])
             deadline = time.monotonic() + self.seconds_max
             wanted = sum(end - ranges[number][0] for number, end in left.items())
             while left:
-                found = self._consumed(consumer, topic, left, ranges, wanted)
+                found = self._consumed(consumer, left, ranges, wanted)
                 if found is None:
                     if time.monotonic() > deadline:
                         wanted_ends = ", ".join(f"{number} up to {end}" for number, end in sorted(left.items()))
                         raise SourceError(
-                            f"topic {topic!r} at {self.servers}: no message for {self.seconds_max:g} s; expected "
+                            f"topic {self.topic!r} at {self.servers}: no message for {self.seconds_max:g} s; expected "
                             f"partitions {wanted_ends}"
                         )
                     continue
@@ -106,7 +110,7 @@ class Broker:
             consumer.close()
 
     def _consumed(
-        self, consumer: Any, topic: str, left: dict[int, int], ranges: Mapping[int, Range], wanted: int
+        self, consumer: Any, left: dict[int, int], ranges: Mapping[int, Range], wanted: int
     ) -> list[Any] | None:
         """Return the next messages of the ranges, about `wanted`; None if nothing arrived.
 
@@ -117,14 +121,14 @@ class Broker:
         passed = set()
         # The client waits until it has as many messages, or the time is over.
         most = min(_MESSAGES_AT_ONCE, max(wanted, 1))
-        arrived = self._answer(topic, lambda: consumer.consume(most, timeout=_POLL_SECONDS))
+        arrived = self._answer(lambda: consumer.consume(most, timeout=_POLL_SECONDS))
         is_news = False
         for message in arrived:
             error = message.error()
             if error is not None and error.code() != client.KafkaError._PARTITION_EOF:
                 if error.code() in (client.KafkaError._TRANSPORT, client.KafkaError._ALL_BROKERS_DOWN):
                     continue  # The library connects again; the wait is limited.
-                raise SourceError(self._failed(topic, error, ranges))
+                raise SourceError(self._failed(error, ranges))
             is_news = True
             number, offset = message.partition(), message.offset()
             end = ranges[number][1]
@@ -132,30 +136,21 @@ class Broker:
                 found.append(message)
             if offset >= (end if error is not None else end - 1):
                 passed.add(number)
-        ended = [client.TopicPartition(topic, number) for number in passed if left.pop(number, None) is not None]
+        ended = [client.TopicPartition(self.topic, number) for number in passed if left.pop(number, None) is not None]
         if ended and left:
             consumer.pause(ended)
         return found if is_news else None
 
-    def _partitions(self, topic: str, admin: Any) -> list[int]:
-        known = self._answer(topic, lambda: admin.list_topics(topic, timeout=self.seconds_max))
-        found = known.topics.get(topic)
-        if found is None or found.error is not None or not found.partitions:
-            why = "" if found is None or found.error is None else f": {found.error.str()}"
-            raise SourceError(f"topic {topic!r} is not at {self.servers}{why}; create it, or correct the source")
-        return sorted(found.partitions)
-
-    def _offsets(self, topic: str, specs: Mapping[int, Any], admin: Any) -> dict[int, int]:
+    def _offsets(self, specs: Mapping[int, Any], admin: Any) -> dict[int, int]:
         client = _library()
-        wanted = {client.TopicPartition(topic, number): spec for number, spec in specs.items()}
-        level = client.IsolationLevel.READ_COMMITTED
-        limit = self.seconds_max
+        wanted = {client.TopicPartition(self.topic, number): spec for number, spec in specs.items()}
+        level, limit = client.IsolationLevel.READ_COMMITTED, self.seconds_max
 
         def ask() -> dict[int, int]:
             answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=limit)
             return {place.partition: one.result(limit + 1).offset for place, one in answers.items()}
 
-        return self._answer(topic, ask)
+        return self._answer(ask)
 
     def _admin(self) -> Any:
         """Return a client; it gives up its requests when it is freed."""
@@ -175,24 +170,24 @@ class Broker:
             "auto.offset.reset": "error",
         }
 
-    def _answer(self, topic: str, ask: Callable[[], _T]) -> _T:
+    def _answer(self, ask: Callable[[], _T]) -> _T:
         try:
             return ask()
         except _library().KafkaException as error:
-            raise SourceError(self._failed(topic, error.args[0], None)) from error
+            raise SourceError(self._failed(error.args[0], None)) from error
         except TimeoutError as error:
             raise SourceError(f"{self.servers} did not answer within {self.seconds_max:g} s") from error
 
-    def _failed(self, topic: str, error: Any, ranges: Mapping[int, Range] | None) -> str:
+    def _failed(self, error: Any, ranges: Mapping[int, Range] | None) -> str:
         codes = _library().KafkaError
         if error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET) and ranges is not None:
             return (
-                f"topic {topic!r}: messages of the batch {shown(ranges)} are gone since it was planned (retention, or "
-                "the topic was deleted); the next batch names the offsets"
+                f"topic {self.topic!r}: messages of the batch {shown(ranges)} are gone since it was planned "
+                "(retention, or the topic was deleted); the next batch names the offsets"
             )
         if error.code() in (codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN):
             return f"no broker answers at {self.servers} within {self.seconds_max:g} s: {error.str()}"
-        return f"topic {topic!r} at {self.servers}: {error.str()}"
+        return f"topic {self.topic!r} at {self.servers}: {error.str()}"
 
 
 def shown(ranges: Mapping[int, Range], most: int = 8) -> str:

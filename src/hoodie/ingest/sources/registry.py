@@ -41,6 +41,5 @@ def source_of(options: object) -> Source:
 
 
 def class_of(kind: str) -> Any:
-    """Return the class of a kind."""
     module, _, name = KINDS[kind].partition(":")
     return getattr(importlib.import_module(f"hoodie.ingest.sources.{module}"), name)

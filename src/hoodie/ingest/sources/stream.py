@@ -69,10 +69,8 @@ class _Query:
 class Stream:
     """Reads a streaming format of Spark, such as `rate`, `kinesis`, `delta` or a data source of your own.
 
-    `checkpoint`: the folder of Spark's checkpoint, with the offsets; each flow has its own. The place of the flow is
-    the id of the query and the number of its last batch. The query sends a batch again until the flow has committed
-    it, and the flow writes no batch twice. `path`, `options`, `schema` (DDL): of Spark's reader; its options limit a
-    batch, such as `maxFilesPerTrigger`. It needs a classic session; with Spark Connect use `Table.stream`.
+    The place of the flow is the id of the query and the number of its last batch. The query sends a batch again until
+    the flow has committed it, and the flow writes no batch twice. docs/ingest/README.md: the keys.
     """
 
     format: str

@@ -34,11 +34,9 @@ class FileList:
 
     @property
     def name(self) -> str:
-        """The name of the list in the folder."""
         return f".hoodie-ingest-{_START if self.before is None else self.before}-{self.place}.json"
 
     def to_bytes(self) -> bytes:
-        """Return the content of the list."""
         return json.dumps([[file.path, file.size_bytes, file.modified_ms] for file in self.files]).encode()
 
 

@@ -1,4 +1,4 @@
-"""The kinds of transforms, by the names that job files and `hoodie.ingest` use."""
+"""The kinds of transforms, by the names that job files and `hoodie.ingest` use; `sql`, `function` and `deduplicate`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
+
 from hoodie.arguments import shown
 from hoodie.errors import InvalidConfigError
 from hoodie.ingest.code import function_of
 from hoodie.ingest.latest import latest
 from hoodie.ingest.options import check_types, made, require
+from hoodie.ingest.run_sql import StreamView, query_in_process, query_on_spark
 from hoodie.ingest.transforms.cast import Cast
 from hoodie.ingest.transforms.columns import Drop, Flatten, Rename
-from hoodie.ingest.transforms.sql import Sql
 from hoodie.ingest.transforms.transform import Context, Transform, frame_or_arrow
+from hoodie.table.sessions import is_spark, spark_room
+
+_NAME: Final = "source"
+_JVM_NAME: Final = "<SRC>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sql:
+    """A query over the table `source`; `<SRC>` stands for it too, as in HoodieStreamer.
+
+    On Spark it is Spark SQL, in this process DuckDB's SQL. Their functions differ. Sums and counts of integers are
+    64-bit integers in both; sums and products of decimals may have another precision. Text that is no number is an
+    error of DuckDB's `CAST`, as in Spark with ANSI mode. The write converts the columns to the types of the table, if
+    no value changes.
+    """
+
+    query: str
+
+    def __post_init__(self) -> None:
+        check_types(self, "transform sql, ")
+        require(bool(self.query.strip()), "transform sql, query", "a query over source", self.query)
+
+    def __call__(self, rows: Any, context: Context) -> Any:
+        """Return the rows of the query. In process they are a stream, if `rows` is a reader.
+
+        Memory in process: what DuckDB needs for the query, and all rows of a reader that the query reads twice.
+        """
+        query = self.query.replace(_JVM_NAME, _NAME)
+        if context.spark is not None and not is_spark(rows):
+            rows = spark_room().from_arrow(context.spark, rows if isinstance(rows, pa.Table) else rows.read_all())
+        if is_spark(rows):
+            return query_on_spark(rows.sparkSession, query, {_NAME: rows})
+        changed = query_in_process(query, {_NAME: StreamView(rows)}, context.schema)
+        return changed.read_all() if isinstance(rows, pa.Table) else changed
 
 
 @dataclass(frozen=True)

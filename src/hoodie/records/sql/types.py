@@ -20,13 +20,28 @@ def type_named(text: str) -> pa.DataType:
     >>> type_named("map<string, decimal(10, 2)>")
     MapType(map<string, decimal128(10, 2)>)
     """
+    field = field_named("x", text)
+    if not field.nullable or field.metadata:
+        raise _no_type(text)
+    return field.type
+
+
+def field_named(name: str, text: str) -> pa.Field:
+    """Return a column of a text such as `bigint NOT NULL COMMENT 'in cents'`, as in CREATE TABLE.
+
+    Raises: as `type_named`; UnsupportedError for other rules of a column, such as DEFAULT.
+
+    >>> field_named("fare", "double NOT NULL")
+    pyarrow.Field<fare: double not null>
+    """
     try:
-        node = parse_expression(f"CAST(NULL AS {text})")
+        node = parse_expression(f"CAST(NULL AS STRUCT<x: {text} >)")
     except InvalidConfigError as error:
         raise _no_type(text) from error
-    if not isinstance(node, exp.Cast) or not isinstance(node.to, exp.DataType):
+    fields = node.to.expressions if isinstance(node, exp.Cast) and isinstance(node.to, exp.DataType) else []
+    if len(fields) != 1 or text.rstrip().endswith(","):  # the parser passes over a comma behind the last field
         raise _no_type(text)
-    return _type(node.to)
+    return _field(fields[0]).with_name(name)
 
 
 def _no_type(text: str) -> InvalidConfigError:
@@ -50,8 +65,12 @@ def _field(node: exp.Expression) -> pa.Field:
     """Return a field of a struct, with its comment."""
     if not isinstance(node, exp.ColumnDef) or not isinstance(node.args.get("kind"), exp.DataType):
         raise UnsupportedError(f"{to_sql(node)!r}: expected a name and a type in a struct")
-    rules = [found.args["kind"] for found in node.args.get("constraints") or []]
-    doc = next((rule.this.name for rule in rules if isinstance(rule, exp.CommentColumnConstraint)), None)
-    nullable = not any(isinstance(rule, exp.NotNullColumnConstraint) for rule in rules)
-    metadata = None if doc is None else {DOC: doc.encode()}
+    nullable, metadata = True, None
+    for rule in (found.args["kind"] for found in node.args.get("constraints") or []):
+        if isinstance(rule, exp.CommentColumnConstraint):
+            metadata = {DOC: rule.this.name.encode()}
+        elif isinstance(rule, exp.NotNullColumnConstraint) and not rule.args.get("allow_null"):
+            nullable = False
+        else:
+            raise UnsupportedError(f"expected NOT NULL or COMMENT behind a type, found {to_sql(rule) or 'NULL'}")
     return pa.field(node.name, _type(node.args["kind"]), nullable=nullable, metadata=metadata)

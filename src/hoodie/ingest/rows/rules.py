@@ -1,8 +1,9 @@
-"""Find the rows that fit the types of their columns where a whole batch does not."""
+"""How texts of files become values, and what happens to rows that do not fit the types of their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -10,6 +11,23 @@ from hoodie.errors import SchemaMismatchError
 
 BadLine = Callable[[int, str, str], None]
 """Gets the rows of a file that cannot be used: the number of the row from 1, the reason, and the text of the row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputOptions:
+    """Rules for the conversion of text to values.
+
+    `types` has types by column name; the types of other columns are inferred. `required` are columns without null. With
+    `ignores_others`, the other columns of CSV and JSON files are not read. With `omits_missing`, the rows of JSON files
+    lack the columns that the first lines lack. `null_texts` are the strings that are null in CSV. An empty CSV field is
+    null; an empty field in quotes is an empty string.
+    """
+
+    types: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    required: frozenset[str] = frozenset()
+    ignores_others: bool = False
+    omits_missing: bool = False
+    null_texts: tuple[str, ...] = ()
 
 
 def good_rows(
