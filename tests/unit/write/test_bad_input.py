@@ -73,19 +73,12 @@ REFUSED: dict[type[HoodieError], dict[str, tuple[str, Call]]] = {
     PartitionPathError: {"two levels up": ("city=../../etc", lambda t: t.upsert(dicts(city="../../etc")))},
     UnsupportedError: {"no data": ("data of type builtins.int", lambda t: t.upsert(7))},
     InvalidConfigError: {
-        "unknown option": (f"did you mean '{SIZE}'", configured(hoodie_parquet_max_file_sice="1")),
-        "option that is no number": (f"{SIZE}='big'", configured(**{SIZE: "big"})),
         "contradictory sizes": (f"{SMALL}=9 is above", configured(**{SIZE: "8", SMALL: "9"})),
-        "table property of another value": (
-            "hoodie.table.recordkey.fields is fixed",
-            configured(hoodie_table_recordkey_fields="ts"),
-        ),
         "whether rows move between partitions": (
             "reads by partition depend on it",
             configured(hoodie_record_index_update_partition_path="false"),
         ),
         "metadata that is no text": ("expected a dict of texts", lambda t: t.upsert(ONE, extra_metadata={"n": [1]})),
-        "option that is no text": ("expected a dict of texts", lambda t: t.upsert(ONE, properties={SIZE: b"1"})),
         "sort by an unknown column": ("nocolumn", lambda t: t.bulk_insert(ONE, sort="nocolumn")),
         "unknown partition": ("city=oslo", lambda t: t.delete_partitions(["city=oslo"])),
         "a partition path as a text": ("list of partition", lambda t: t.delete_partitions("city=sf")),
@@ -202,13 +195,11 @@ CREATIONS: dict[str, tuple[type[HoodieError], list[tuple[dict[str, Any], str]]]]
             ({"type": "row"}, "type='row'"),
             ({"key_generator": "md5"}, "key_generator='md5'"),
             ({"index": "btree"}, "index='btree' is no index"),
-            (asked("hoodie.parkett", "1"), "unknown option 'hoodie.parkett'"),
         ],
     ),
     "values of properties": (
         InvalidConfigError,
         [
-            (asked(SIZE, [1024]), "properties: expected a dict of texts"),
             (asked("hoodie.index.type", "SIMPLE"), "use the arguments"),
             (asked("hoodie.index.bloom.num_entries", "100000000", index="bloom"), "bits; expected at most"),
             (asked(keys.TIMEZONE, "foo"), keys.TIMEZONE),

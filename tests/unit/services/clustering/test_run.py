@@ -397,7 +397,6 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
             lambda: table.cluster(partitions=["city=sf"], layout="zorder", instant="1"),
             "layout, partitions with instant",
         ),
-        (lambda: table.cluster(properties={"hoodie.clustering.inlin": "true"}), "unknown option"),
     ]
     for call, told in calls:
         with refused(table, told, error=InvalidConfigError):

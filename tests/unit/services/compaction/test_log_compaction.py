@@ -47,19 +47,6 @@ def logged_table(index: str = "simple") -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize("index", ["simple", "record"])
-def test_it_changes_no_row(index: str) -> None:
-    store = logged_table(index)
-    before = commit_times(store)
-    instant = Table(store).schedule_log_compaction(3)
-    assert merged_rows(store) == AFTER
-    result = Table(store).compact(instant)
-    assert (result.operation, result.counts["file_slices"]) == ("log compaction", 1)
-    assert merged_rows(store) == AFTER
-    assert commit_times(store) == before
-    assert Table(store).pending_compactions().instants == []
-
-
 def test_what_it_writes() -> None:
     store = logged_table()
     instants = [found.requested_time for found in Table(store).timeline][1:]
