@@ -287,24 +287,6 @@ def test_tables_that_have_no_compactions() -> None:
 # --- claims --------------------------------------------------------------------------------------------------------
 
 
-def test_a_compaction_that_runs_elsewhere_is_left_alone() -> None:
-    store, instant = planned()
-    claimed = claim(store)
-    (plan,) = Table(store).pending_compactions()
-    assert (plan.state, plan.instant) == ("running", instant)
-    assert plan.runner.startswith("process ")
-    assert Table(store).compact().instant is None
-    with pytest.raises(CommitConflictError, match="being executed by another"):
-        Table(store).compact(instant)
-    with pytest.raises(CommitConflictError, match="being executed by process"):
-        roll_back_plan(COMPACTION, TableState(store), plan.instant)
-    claimed.give_back()
-    (plan,) = Table(store).pending_compactions()
-    assert plan.state == "waiting"
-    assert Table(store).compact().instant == instant
-    check(store)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -321,19 +303,6 @@ def test_a_claim_that_is_no_claim_stops_nobody(content: bytes) -> None:
     assert len(Table(store).pending_compactions()) == 1
     assert Table(store).compact(instant).instant == instant
     assert merged_rows(store) == AFTER
-
-
-def test_one_whose_process_died_is_done_again() -> None:
-    store, instant = planned()
-    claimed = claim(store)
-    forget_all()
-    (plan,) = Table(store).pending_compactions()
-    assert plan.state == "interrupted"
-    result = Table(store).compact()
-    assert result.instant == instant
-    assert "executed again a plan that process" in str(result)
-    check(store)
-    assert claimed is not None
 
 
 @pytest.mark.parametrize("is_done", [False, True])
