@@ -21,7 +21,7 @@ from tests.support.cloud_store import CloudStore
 from tests.support.deaths import check_recovery, check_tidy, deaths, die
 from tests.support.recoveries import noted
 from tests.support.samples import sample_of
-from tests.support.tables import Rows, copy_of, create_in, create_with_metadata_table, rows_of, trips
+from tests.support.tables import Rows, copy_of, create_with_metadata_table, rows_of, trips, trips_store
 
 STATISTICS = dict.fromkeys(
     (f"hoodie.metadata.index.{name}.enable" for name in ("column.stats", "partition.stats", "bloom.filter")), "true"
@@ -30,17 +30,14 @@ ROWS: Rows = {"a": (1, "sf"), "b": (2, "sf"), "c": (3, "nyc")}
 
 
 def test_a_first_write_that_dies() -> None:
-    store = MemoryStore()
-    create_in(store)
-    for death in deaths(store, lambda table: table.upsert(trips(ROWS)), keep=5):
+    for death in deaths(trips_store(), lambda table: table.upsert(trips(ROWS)), keep=5):
         with noted(death):
             check_recovery(death.store, {}, ROWS)
 
 
 @pytest.mark.parametrize("options", [{}, STATISTICS], ids=["index", "index and statistics"])
 def test_a_first_write_that_dies_in_an_object_store(options: Mapping[str, str]) -> None:
-    start = MemoryStore()
-    create_in(start)
+    start = trips_store()
 
     def write(table: Table) -> object:
         return table.bulk_insert(trips(ROWS), properties=options)

@@ -9,17 +9,14 @@ from hoodie.errors import CommitConflictError
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.steps import once_at
-from tests.support.tables import create_in, rows_of, trips
+from tests.support.tables import rows_of, trips, trips_store
 
 START = {"a": (1, "sf"), "b": (1, "nyc")}
 CHANGED = {**START, "a": (2, "sf"), "z": (1, "la")}
 
 
 def table_of_version_6(table_type: str) -> MemoryStore:
-    store = MemoryStore()
-    create_in(store, table_type=table_type, index="record", table_version=6)
-    Table(store).upsert(trips(START))
-    return store
+    return trips_store(START, table_type=table_type, table_version=6)
 
 
 @pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN], ids=str)
