@@ -9,15 +9,15 @@ from hoodie.format.filenames import BaseFileName
 from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, RollbackRequest, may_have_completed
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, State, create_inflight, create_requested, delete_instant_files, read_instant
+from hoodie.timeline import Action, State, delete_instant_files, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
 from tests.support.deaths import check_tidy, run_until
+from tests.support.steps import begin
 from tests.support.tables import copy_of, rows_of, trips, trips_store
 
 
 def begin_rollback(store: MemoryStore, instant_time: str, state: str) -> str:
     """A rollback as the JVM leaves it when it dies early: a plan that names absolute paths."""
-    view = Table(store).view()
     data = [info.path for info in store.list("", recursive=True) if not info.path.startswith(".hoodie/")]
     requests = tuple(
         RollbackRequest(partition_path=path.rpartition("/")[0], files_to_be_deleted=(store.uri(path),))
@@ -26,11 +26,7 @@ def begin_rollback(store: MemoryStore, instant_time: str, state: str) -> str:
     )
     target = InstantInfo(commit_time=instant_time, action="commit")
     plan = RollbackPlan(instant_to_rollback=target, rollback_requests=requests)
-    rollback_time = view.clock.next_time(view.timeline)
-    create_requested(store, view.layout, rollback_time, Action.ROLLBACK, plan.to_bytes())
-    if state == "inflight":
-        create_inflight(store, view.layout, rollback_time, Action.ROLLBACK)
-    return rollback_time
+    return begin(Table(store), Action.ROLLBACK, plan.to_bytes(), only_requested=state == "requested")
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])
@@ -96,8 +92,7 @@ def test_a_rollback_that_another_process_executes_is_left_to_it() -> None:
 def test_a_rollback_without_a_plan_is_deleted() -> None:
     store = trips_store({"a": (1, "sf")})
     table = Table(store)
-    view = table.view()
-    create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.ROLLBACK)
+    begin(table, Action.ROLLBACK, only_requested=True)
     table.upsert(trips({"b": (1, "sf")}))
     assert rows_of(store) == {"a": (1, "sf"), "b": (1, "sf")}
     check_tidy(store)
