@@ -418,6 +418,13 @@ def test_a_pending_compaction_is_rolled_back(remove_plan: bool) -> None:
 INLINE = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
 
 
+def test_a_table_property_as_it_is_stored_is_no_contradiction() -> None:
+    table = Table(logged_table())
+    same = {"hoodie.table.type": "MERGE_ON_READ"}
+    instant = table.schedule_compaction(properties=same)
+    assert table.compact(properties=same).instant == instant
+
+
 def inline(store: MemoryStore, properties: Mapping[str, str] | None = None, **more: str) -> ServiceResult | None:
     return compact_inline(Call(state=TableState(store), properties={**(properties or {}), **more}))
 
@@ -431,15 +438,6 @@ def test_inline_compacts_when_it_is_due() -> None:
     assert result.counts["file_slices"] == 2
     assert merged_rows(store) == AFTER
     assert inline(store, INLINE) is None
-
-
-def test_inline_may_only_schedule() -> None:
-    store = logged_table()
-    properties = {**INLINE, "hoodie.compact.inline": "false", "hoodie.compact.schedule.inline": "true"}
-    result = inline(store, properties)
-    assert result is not None
-    assert Table(store).pending_compactions().instants == [result.instant]
-    assert inline(store, properties) is None
 
 
 def test_inline_takes_up_what_was_left() -> None:
