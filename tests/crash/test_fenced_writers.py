@@ -19,7 +19,6 @@ from hoodie.commit.steps import Step
 from hoodie.errors import (
     CommitConflictError,
     HoodieError,
-    InvalidConfigError,
     LockTimeoutError,
     StorageError,
     UnsupportedError,
@@ -421,8 +420,6 @@ def test_the_options_of_the_lock_are_those_of_a_call_or_of_the_table() -> None:
     store.set_modified_ms(LOCK, 1_000_000)
     Table(store).upsert(trips(START), properties={"hoodie.write.lock.filesystem.expire": "1"})
     assert rows_of(store) == START
-    with pytest.raises(InvalidConfigError, match=r"hoodie\.write\.lock\.expire"):
-        Table(store).upsert(trips(START), properties={"hoodie.write.lock.expire": "1"})
 
 
 @pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN, Step.LOCATED, Step.CHECKED, Step.RECORDED])
