@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def archive() -> TimelineArchive:
     return TimelineArchive(MemoryStore(), ".hoodie/timeline/history")
 
 
-def archive_with(file: ArchiveFileName, rows: list[ArchivedInstant], **options: bool) -> TimelineArchive:
+def archive_with(file: ArchiveFileName, rows: list[ArchivedInstant], **options: Any) -> TimelineArchive:
     """An archive of one file with this name."""
     found = TimelineArchive(MemoryStore(), ".hoodie/timeline/history", **options)
     data = archived_to_bytes(rows)

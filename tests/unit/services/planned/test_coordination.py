@@ -92,7 +92,8 @@ def planned_clustering() -> MemoryStore:
 @pytest.mark.parametrize("kind", [COMPACTION, CLUSTERING], ids=["compaction", "clustering"])
 def test_a_plan_that_another_process_executes_is_left_alone(kind: Any, end: str) -> None:
     table = Table(planned_table() if kind is COMPACTION else planned_clustering())
-    run, pending = table.compact, table.pending_compactions
+    run: Any = table.compact
+    pending: Any = table.pending_compactions
     if kind is CLUSTERING:
         run, pending = table.cluster, table.pending_clusterings
     claimed = claim_plan(kind, table.view(), TableCoordinator())
