@@ -157,8 +157,9 @@ def feed(request: pytest.FixtureRequest, tmp_path: Path) -> Feed:
     return feed_of(request.param, tmp_path)
 
 
-def test_each_row_is_written_once(feed: Feed, lane: Lane, tmp_path: Path) -> None:
-    contract.check_each_row_once(Ingested(feed, tmp_path / "to", lane.session))
+@pytest.mark.parametrize("limit", [None, 2])
+def test_each_row_is_written_once(feed: Feed, lane: Lane, tmp_path: Path, limit: int | None) -> None:
+    contract.check_each_row_once(Ingested(feed, tmp_path / "to", lane.session, limit=limit))
 
 
 def test_objects_of_a_bucket(s3_options: dict[str, str], s3_bucket: str, tmp_path: Path) -> None:
@@ -168,10 +169,6 @@ def test_objects_of_a_bucket(s3_options: dict[str, str], s3_bucket: str, tmp_pat
     store = open_store(f"{feed.folder}/landing", s3_options)
     assert len(store.list("_done")) == 5
     assert not [name for name in store.names("") if name.endswith(".json")]
-
-
-def test_small_batches_write_each_row_once(feed: Feed, lane: Lane, tmp_path: Path) -> None:
-    contract.check_each_row_once(Ingested(feed, tmp_path / "to", lane.session, limit=2))
 
 
 def test_a_source_without_rows(feed: Feed, lane: Lane) -> None:

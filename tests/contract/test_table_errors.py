@@ -26,7 +26,7 @@ def test_null_keys_are_refused_with_how_many_and_three_examples(lane: Lane, inde
     writes.append(partial(table.bulk_insert, sort="global"))
     for write in writes:
         with pytest.raises(
-            hoodie.RecordKeyError, match=r"'id': null or empty in 4 of 5 rows \(row 1 None; row 2 ''; row 3"
+            hoodie.RecordKeyError, match=r"'id': null or empty in 4 of 5 rows \(row 1 None; row 2 ''; row 3 None\)"
         ):
             write(data)
     assert_same_rows(lane.read(table), GOOD, key="id")

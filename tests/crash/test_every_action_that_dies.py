@@ -7,6 +7,7 @@ matrix every call, of the others some. The head of a run says how to repeat its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -15,6 +16,7 @@ from hoodie.table import Table
 from hoodie.timeline import Action, forget_all
 from tests.support.actions import CELLS, COVER, Cell, one_kind_each
 from tests.support.deaths import run_until
+from tests.support.fault_store import Call
 from tests.support.recoveries import check_deaths, check_recovery, noted, numbers_of_calls, prepared, recover
 from tests.support.samples import IS_WHOLE, draw, sample_of
 from tests.support.special_states import COMPACTED, SPECIAL, one_special_each
@@ -73,29 +75,24 @@ def test_a_recovery_that_dies(cell: Cell) -> None:
                 check_recovery(cell, store, second)
 
 
-def test_a_rollback_of_version_6_dies_before_it_deletes_the_markers() -> None:
-    """Found by a seed: the next writer deleted the log file that the rollback had hidden by a block, and listed."""
-    cell = next(one for one in CELLS if str(one) == "write_batch, merge_on_read, simple, version 6")
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        # The next writer deleted the log file that the rollback had hidden by a block, and listed.
+        ("write_batch, merge_on_read, simple, version 6", 12, lambda call: call.operation == "delete_folder"),
+        # The write that rolled back the dead one was refused, as its keys were staged for the index that it dropped.
+        ("drop of statistics, merge_on_read, record, version 6", 2, lambda call: call.path.endswith(".deltacommit")),
+    ],
+    ids=["rollback before it deletes the markers", "write after a rollback that drops the record index"],
+)
+def test_deaths_that_a_seed_found(name: str, first: int, second: Callable[[Call], bool]) -> None:
+    cell = next(one for one in CELLS if str(one) == name)
     start = prepared(cell)
-    run_until(start, cell.action.act, 12)
+    run_until(start, cell.action.act, first)
     forget_all()
     come = partial(recover, cell, writes_first=True)
     calls = run_until(copy_of(start), come, None).calls
-    place = next(number for number, call in enumerate(calls, 1) if call.operation == "delete_folder")
-    assert run_until(start, come, place).crashed
-    forget_all()
-    check_recovery(cell, start, place)
-
-
-def test_a_write_succeeds_after_a_rollback_that_drops_the_record_index() -> None:
-    """Found by a seed: the write that rolled back the dead one was refused, as its keys were staged for the index."""
-    cell = next(one for one in CELLS if str(one) == "drop of statistics, merge_on_read, record, version 6")
-    start = prepared(cell)
-    run_until(start, cell.action.act, 2)
-    forget_all()
-    come = partial(recover, cell, writes_first=True)
-    calls = run_until(copy_of(start), come, None).calls
-    place = next(number for number, call in enumerate(calls, 1) if call.path.endswith(".deltacommit"))
+    place = next(number for number, call in enumerate(calls, 1) if second(call))
     assert run_until(start, come, place).crashed
     forget_all()
     check_recovery(cell, start, place)

@@ -28,7 +28,7 @@ from tests.support.losing_store import LOCK
 from tests.support.recoveries import LAST, NEXT, noted
 from tests.support.samples import sample_of
 from tests.support.steps import ONE_TRY, once_at
-from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
+from tests.support.tables import Rows, copy_of, rows_of, trips, trips_store
 
 pytestmark = pytest.mark.timeout(900)  # for all files of a cell in `make test-all`
 
@@ -193,9 +193,7 @@ def test_a_compaction_is_lost_and_a_clean_deleted_its_log_files() -> None:
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 def test_a_newest_write_that_died_before_its_completed_file_is_rolled_back(table_type: str) -> None:
     """The metadata table has its delta commit, but nobody wrote later: nothing proves that it completed."""
-    store = MemoryStore()
-    create_in(store, table_type=table_type)
-    Table(store).upsert(trips(NEXT))
+    store = trips_store(NEXT, table_type=table_type)
     die(store, lambda table: table.upsert(trips(LAST)), "commit", "move", is_last=True)
     assert rows_of(store) == NEXT
     report = Table(store).verify()
@@ -209,9 +207,7 @@ def test_a_newest_write_that_died_before_its_completed_file_is_rolled_back(table
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_a_failed_deletion_of_partitions_is_not_taken_for_a_completed_one(version: int) -> None:
     """It has no markers, and another write began and completed while it ran: nothing proves that it completed."""
-    store = MemoryStore()
-    create_in(store, table_version=version)
-    Table(store).upsert(trips(NEXT))
+    store = trips_store(NEXT, table_version=version)
     others = list[bool]()
 
     def act(step: Step) -> None:
@@ -236,9 +232,7 @@ def test_a_write_that_begins_after_a_failed_one_released_the_lock_rolls_it_back(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The heartbeat of the failed one ends before the lock is free."""
-    store = MemoryStore()
-    create_in(store, table_version=version)
-    Table(store).upsert(trips(NEXT))
+    store = trips_store(NEXT, table_version=version)
     undo = PendingInstant.undo
 
     def write_and_undo(pending: PendingInstant) -> None:
@@ -268,9 +262,7 @@ ACTS: dict[str, Callable[[Table], object]] = {
 @pytest.mark.parametrize("act", ACTS)
 def test_a_write_that_lost_the_lock_after_it_was_recorded_is_rolled_back(version: int, act: str) -> None:
     """Stopped for longer than its lease and shorter than its heartbeat: the next writer began without a rollback."""
-    store = MemoryStore()
-    create_in(store, table_version=version)
-    Table(store).upsert(trips(NEXT))
+    store = trips_store(NEXT, table_version=version)
     before = Table(store).schema.names
 
     def take_over() -> None:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import HoodieError
 from hoodie.files.table_properties import read_table_config, table_exists
 from hoodie.metadata.folder import MetadataFolder
 from hoodie.storage import MemoryStore, Store
@@ -20,10 +19,9 @@ from hoodie.write.adopting.source_files import find_in_folder
 from hoodie.write.create import CreateOptions
 from tests.support.cloud_store import CloudStore
 from tests.support.deaths import check_recovery, check_tidy, deaths, die
-from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.recoveries import noted
 from tests.support.samples import sample_of
-from tests.support.tables import Rows, copy_of, create_in, create_with_metadata_table, rows_of, trips
+from tests.support.tables import Rows, copy_of, create_with_metadata_table, rows_of, trips, trips_store
 
 STATISTICS = dict.fromkeys(
     (f"hoodie.metadata.index.{name}.enable" for name in ("column.stats", "partition.stats", "bloom.filter")), "true"
@@ -31,44 +29,26 @@ STATISTICS = dict.fromkeys(
 ROWS: Rows = {"a": (1, "sf"), "b": (2, "sf"), "c": (3, "nyc")}
 
 
-@pytest.mark.parametrize("point", CrashPoint)
-def test_a_creation_that_dies(point: CrashPoint) -> None:
-    store = MemoryStore()
-    with pytest.raises(CrashError):
-        create_in(FaultStore(store, 1, crash_point=point))
-    if not table_exists(store):
-        create_in(store)
-    check_recovery(store, {}, {})
-
-
 def test_a_first_write_that_dies() -> None:
-    store = MemoryStore()
-    create_in(store)
-    for death in deaths(store, lambda table: table.upsert(trips(ROWS)), keep=5):
+    for death in deaths(trips_store(), lambda table: table.upsert(trips(ROWS)), keep=5):
         with noted(death):
             check_recovery(death.store, {}, ROWS)
 
 
 @pytest.mark.parametrize("options", [{}, STATISTICS], ids=["index", "index and statistics"])
 def test_a_first_write_that_dies_in_an_object_store(options: Mapping[str, str]) -> None:
-    start = MemoryStore()
-    create_in(start)
+    start = trips_store()
 
-    def write(store: CloudStore) -> None:
-        store.register()
-        try:
-            Table(store).bulk_insert(trips(ROWS), properties=options)
-        except (CrashError, HoodieError):  # of the release of a lock that dies in another thread
-            assert store.crashed
-        finally:
-            store.unregister()
+    def write(table: Table) -> object:
+        return table.bulk_insert(trips(ROWS), properties=options)
 
-    write(whole := CloudStore(copy_of(start), seed="first"))
+    whole = CloudStore(copy_of(start), seed="first")
+    whole.run(write)
     assert rows_of(whole.inner) == ROWS
     assert Table(whole.inner).verify(full=True).ok
     for number in sample_of(range(1, len(whole.calls) + 1), 8, f"first write with {options}"):
         store = copy_of(start)
-        write(CloudStore(store, number, seed=f"first {number}"))
+        CloudStore(store, number, seed=f"first {number}").run(write)
         forget_all()
         with noted(f"death at request {number}"):
             check_recovery(store, {}, ROWS)

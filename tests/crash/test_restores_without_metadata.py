@@ -12,7 +12,7 @@ from tests.support.deaths import check_tidy, deaths, die, run_until
 from tests.support.fault_store import CrashPoint
 from tests.support.recoveries import noted
 from tests.support.samples import IS_WHOLE
-from tests.support.tables import Rows, Write, copy_of, create_in, made_once, rows_of, trips
+from tests.support.tables import Rows, Write, copy_of, made_once, rows_of, trips, trips_store
 
 METADATA = ".hoodie/metadata"
 SERVED = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.clean.automatic": "false"}
@@ -28,8 +28,8 @@ STATES: list[Rows] = [
 
 def undone(table_type: str, is_restore: bool) -> tuple[MemoryStore, Write]:
     """A table with a record index and statistics, and the call that rolls back its last two commits."""
-    store = MemoryStore()
-    create_in(store, table_type=table_type, properties={**SERVED, "hoodie.metadata.compact.max.delta.commits": "1"})
+    properties = {**SERVED, "hoodie.metadata.compact.max.delta.commits": "1"}
+    store = trips_store(table_type=table_type, properties=properties)
     table = Table(store)
     table.insert(trips(FIRST))
     saved = table.savepoint().instant or ""
@@ -111,8 +111,7 @@ def compactions(store: MemoryStore) -> int:
 @made_once
 def before_a_compaction(table_type: str) -> MemoryStore:
     """A table whose next write compacts the metadata table."""
-    store = MemoryStore()
-    create_in(store, table_type=table_type, properties=COMPACTS)
+    store = trips_store(table_type=table_type, properties=COMPACTS)
     for i in range(1, 9):
         before = copy_of(store)
         Table(store).upsert(trips({"a": (i, "sf"), f"k{i}": (i, "la")}))

@@ -21,7 +21,7 @@ from tests.support.cleaned_tables import data_files, table_of_versions, version_
 from tests.support.deaths import check_tidy, deaths, die
 from tests.support.fault_store import CrashPoint
 from tests.support.recoveries import noted
-from tests.support.tables import Rows, copy_of, create_in, rows_of, trips
+from tests.support.tables import Rows, copy_of, rows_of, trips, trips_store
 from tests.unit.services.check import wounds
 
 OFF = {"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"}
@@ -83,9 +83,7 @@ def repaired(store: Store) -> object:
 
 
 def with_a_lost_file() -> MemoryStore:
-    store = MemoryStore()
-    create_in(store)
-    Table(store).upsert(trips(wounds.SECOND))
+    store = trips_store(wounds.SECOND)
     store.delete(next(path for path in wounds.data_files(store) if path.startswith("city=sf/")))
     return store
 
@@ -141,8 +139,7 @@ def test_the_same_call_again_leaves_what_one_call_leaves(name: str) -> None:
 @pytest.mark.parametrize("merges", [False, True], ids=["first file", "file that is merged"])
 def test_an_archiving_that_dies_is_completed_by_a_later_one(merges: bool) -> None:
     """No instant is lost, and after the later one none is archived twice, or both archived and active."""
-    store, rows = MemoryStore(), Rows()
-    create_in(store, properties=OFTEN)
+    store, rows = trips_store(properties=OFTEN), Rows()
     for number in range(15 if merges else 7):
         rows |= {f"k{number % 3}": (number, "sf")}
         archives = merges and number in (6, 10)

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from hoodie.errors import HoodieError
 from hoodie.table import Table
 from hoodie.timeline import forget_all
 from tests.support.actions import CELLS, FORMS, Cell
 from tests.support.cloud_store import CloudStore
-from tests.support.fault_store import CrashError
 from tests.support.recoveries import check_recovery, noted
 from tests.support.samples import IS_WHOLE, draw, sample_of
 from tests.support.tables import copy_of, rows_of
@@ -33,29 +31,19 @@ def cells() -> Iterator[Cell]:
     yield from draw(_CELLS, 8, "waves")
 
 
-def run(cell: Cell, store: CloudStore) -> None:
-    store.register()
-    try:
-        cell.action.act(Table(store))
-    except (CrashError, HoodieError):  # of the release of a lock that dies in another thread
-        assert store.crashed
-    finally:
-        store.unregister()
-
-
 @pytest.mark.parametrize("cell", list({str(cell): cell for cell in cells()}.values()), ids=str)
 def test_an_action_in_an_object_store(cell: Cell) -> None:
     start = cell.prepared()
     done = copy_of(start)
     whole = CloudStore(done, seed=f"waves of {cell}")
-    run(cell, whole)
+    whole.run(cell.action.act)
     assert not whole.crashed
     assert rows_of(done) == cell.rows
     assert Table(done).verify(full=True).ok
     for number in sample_of(range(1, len(whole.calls) + 1), _DEATHS, f"deaths in waves of {cell}"):
         store = copy_of(start)
         dying = CloudStore(store, number, seed=f"{cell} {number}")
-        run(cell, dying)
+        dying.run(cell.action.act)
         forget_all()
         with noted(f"{cell}: death at request {number}, {dying.calls[-1]}"):
             check_recovery(cell, store, number)

@@ -51,5 +51,9 @@ def test_cell(table_type: str, ours: str, theirs: str) -> None:
     }
     left = rows(Table(store))
     assert any(left == one_after_the_other(start, *order) for order in orders[found])
-    check_index(Table(store).view())
+    view = Table(store).view()
+    check_index(view)
     check_tidy(store)
+    if "column_stats" in view.config.metadata_partitions:
+        report = Table(store).index.verify("column_stats")
+        assert report.ok, report

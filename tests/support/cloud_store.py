@@ -10,11 +10,13 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from hoodie.errors import HoodieError
 from hoodie.metadata.paths import METADATA_FOLDER
 from hoodie.storage import FileInfo, Store, StoreSpec
 from hoodie.storage.memory import BufferedOutput
 from hoodie.storage.waves import AsksAhead, later
-from tests.support.fault_store import CrashPoint, FaultStore
+from hoodie.table import Table
+from tests.support.fault_store import CrashError, CrashPoint, FaultStore
 from tests.support.samples import SEED
 
 _DELAY_SECONDS = 0.002
@@ -49,6 +51,16 @@ class CloudStore(AsksAhead, FaultStore):
     @property
     def spec(self) -> StoreSpec:
         return RemoteSpec(super().spec.uri)
+
+    def run(self, act: Callable[[Table], object]) -> None:
+        """Let the act run on a table in this store, to its end or until it dies."""
+        self.register()
+        try:
+            act(Table(self))
+        except (CrashError, HoodieError):  # of the release of a lock that dies in another thread
+            assert self.crashed
+        finally:
+            self.unregister()
 
     def _request(self, kind: str, path: str) -> Any:
         self._wait()

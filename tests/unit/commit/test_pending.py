@@ -18,7 +18,6 @@ from hoodie.commit.pending import (
     inflight_content,
     request,
 )
-from hoodie.config.concurrency import LOCK_WAIT_MS
 from hoodie.errors import CommitConflictError, StorageError
 from hoodie.format.instants.commit_metadata import CommitMetadata
 from hoodie.format.instants.service_metadata import CompactionPlan
@@ -349,15 +348,6 @@ def test_an_instant_that_is_gone_after_its_last_step_is_an_error(store: LosingSt
     assert not is_in_metadata_table(store, pending.instant_time)
     assert rows_of(store) == ROWS
     check_tidy(store)
-
-
-def test_a_lock_that_another_keeps_makes_the_outcome_unknown(store: LosingStore) -> None:
-    pending = begun(store, properties={LOCK_WAIT_MS.key: "0"})
-    store.at_last = lambda: store.replace(LOCK, b"")  # of a JVM
-    with pytest.raises(CommitConflictError, match=r"cannot load the table.*outcome is not known"):
-        pending.finish(nothing(pending))
-    assert states(store, pending.instant_time) == ALL_STATES
-    pending.end()
 
 
 def test_a_recorded_service_that_fails_leaves_the_heartbeat_of_the_next_owner(store: LosingStore) -> None:

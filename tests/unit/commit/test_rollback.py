@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.commit.rollback import committed_files, plan_rollback
 from hoodie.errors import CommitConflictError
 from hoodie.format.filenames import BaseFileName
-from hoodie.format.instants.service_metadata import InstantInfo, RollbackPlan, RollbackRequest, may_have_completed
+from hoodie.format.instants.service_metadata import (
+    InstantInfo,
+    RollbackPlan,
+    RollbackRequest,
+    may_have_completed,
+    pending_rollback_plan,
+)
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, State, create_inflight, create_requested, delete_instant_files, read_instant
+from hoodie.timeline import Action, State, delete_instant_files, read_instant
 from hoodie.timeline.heartbeat import heartbeat_path
-from tests.support.deaths import check_tidy, run_until
+from tests.support.deaths import check_tidy, die, run_until
+from tests.support.fault_store import CrashPoint
+from tests.support.steps import begin
 from tests.support.tables import copy_of, rows_of, trips, trips_store
 
 
 def begin_rollback(store: MemoryStore, instant_time: str, state: str) -> str:
     """A rollback as the JVM leaves it when it dies early: a plan that names absolute paths."""
-    view = Table(store).view()
     data = [info.path for info in store.list("", recursive=True) if not info.path.startswith(".hoodie/")]
     requests = tuple(
         RollbackRequest(partition_path=path.rpartition("/")[0], files_to_be_deleted=(store.uri(path),))
@@ -26,11 +34,7 @@ def begin_rollback(store: MemoryStore, instant_time: str, state: str) -> str:
     )
     target = InstantInfo(commit_time=instant_time, action="commit")
     plan = RollbackPlan(instant_to_rollback=target, rollback_requests=requests)
-    rollback_time = view.clock.next_time(view.timeline)
-    create_requested(store, view.layout, rollback_time, Action.ROLLBACK, plan.to_bytes())
-    if state == "inflight":
-        create_inflight(store, view.layout, rollback_time, Action.ROLLBACK)
-    return rollback_time
+    return begin(Table(store), Action.ROLLBACK, plan.to_bytes(), only_requested=state == "requested")
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])
@@ -93,16 +97,6 @@ def test_a_rollback_that_another_process_executes_is_left_to_it() -> None:
     check_tidy(store)
 
 
-def test_a_rollback_without_a_plan_is_deleted() -> None:
-    store = trips_store({"a": (1, "sf")})
-    table = Table(store)
-    view = table.view()
-    create_requested(store, view.layout, view.clock.next_time(view.timeline), Action.ROLLBACK)
-    table.upsert(trips({"b": (1, "sf")}))
-    assert rows_of(store) == {"a": (1, "sf"), "b": (1, "sf")}
-    check_tidy(store)
-
-
 def test_our_plans_have_no_null_that_the_jvm_fails_on() -> None:
     store = trips_store({"a": (1, "sf")})
     change = trips({"a": (2, "sf"), "b": (1, "nyc")})
@@ -123,3 +117,53 @@ def test_our_plans_have_no_null_that_the_jvm_fails_on() -> None:
         assert (request.file_id, request.latest_base_instant) == (named.file_id, dead.requested_time)
         assert request.log_blocks_to_be_deleted == {}
     assert not may_have_completed(plan)
+
+
+# --- a pending rollback without a whole plan, or that must not be executed, beside a write that died ------------------
+
+REQUESTED = ".hoodie/timeline/20991201000000000.rollback.requested"
+START = {"a": (2, "sf")}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """Two commits, and a write that died."""
+    store = trips_store({"a": (1, "sf")}, START)
+    die(store, lambda table: table.upsert(trips({"b": (1, "sf")})), ".inflight", "create", CrashPoint.AFTER)
+    return store
+
+
+def test_a_plan_of_a_rollback_that_a_jvm_executes_is_left_to_it(store: MemoryStore) -> None:
+    """Even if its plan looks as one that must not be executed, as that of a completed write without files."""
+    view = Table(store).view()
+    store.create(REQUESTED, plan_rollback(view, view.timeline.completed().instants[0]).to_bytes())
+    beat = heartbeat_path("20991201000000000")
+    store.create(beat, b"")
+    Table(store).upsert(trips({"c": (1, "sf")}))
+    assert store.head(REQUESTED) is not None
+    store.delete(beat)
+    Table(store).upsert(trips({"c": (2, "sf")}))
+    assert store.head(REQUESTED) is None
+    assert rows_of(store) == {**START, "c": (2, "sf")}
+
+
+@pytest.mark.parametrize("plan", ["none", "refused", "of a write that completed since"])
+def test_the_next_write_deletes_a_rollback_without_a_plan_to_execute(store: MemoryStore, plan: str) -> None:
+    view = Table(store).view()
+    older, newest = view.timeline.completed().instants
+    path = view.store.uri(next(iter(committed_files(view, newest))))
+    target = InstantInfo(commit_time=newest.requested_time, action=newest.action.value)
+    of_pending = pending_rollback_plan(target, [("sf", [path])])
+    plans = {"none": b"", "refused": plan_rollback(view, older).to_bytes()}
+    store.create(REQUESTED, plans.get(plan, of_pending.to_bytes()))
+    Table(store).upsert(trips({"c": (1, "sf")}))
+    assert rows_of(store) == {**START, "c": (1, "sf")}
+    assert not Table(store).timeline.pending().instants
+    check_tidy(store)
+
+
+def test_a_rollback_by_name_does_not_read_the_plan_of_another(store: MemoryStore) -> None:
+    store.create(REQUESTED, b"no plan")
+    (dead,) = (found for found in Table(store).timeline.pending() if found.action is Action.COMMIT)
+    assert Table(store).rollback(dead.requested_time).counts["instants"] == 1
+    assert rows_of(store) == START

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hoodie.files.slices import FileSlice, latest_slices, logs_in_doubt, slice_histories
+from hoodie.files.slices import latest_slices, logs_in_doubt, slice_histories
 from hoodie.format.table.versions import TableVersion
 from hoodie.timeline import Action, Instant, State, Timeline
 
@@ -81,85 +81,65 @@ def test_sorted_by_partition_and_file_id() -> None:
     assert next(slice_.base_file.path for slice_ in found if slice_.base_file) == base("m", 100)
 
 
+SIX, NINE = TableVersion.SIX, TableVersion.NINE
+Listing = list[str]
+
+
+def slice_of(
+    files: Listing, on: Timeline, as_of: int | None = None, version: TableVersion = NINE
+) -> tuple[str, list[str]]:
+    """The instant of the only slice, and the instant and number of each of its log files."""
+    moment = None if as_of is None else str(as_of)
+    (found,) = latest_slices({"p": dict.fromkeys(files, 1)}, on, {}, as_of=moment, version=version)
+    assert found.size_bytes == len(found.paths)
+    return found.base_instant_time, [f"{each.name.instant_time}.{each.name.version}" for each in found.log_files]
+
+
 def test_log_files_belong_to_the_slice_they_complete_after() -> None:
     on = timeline(instant(100), instant(150), instant(200), instant(250), instant(260, state=State.INFLIGHT))
-    files = {"p": {base("f", 100): 1, log("f", 150): 1, base("f", 200): 1, log("f", 250): 7, log("f", 260): 1}}
-    (newest,) = latest_slices(files, on, {}, version=TableVersion.NINE)
-    assert [found.name.instant_time for found in newest.log_files] == ["250"]
-    assert newest.size_bytes == 8
-    (before,) = latest_slices(files, on, {}, as_of="160", version=TableVersion.NINE)
-    assert (before.base_instant_time, [found.name.instant_time for found in before.log_files]) == ("100", ["150"])
+    files = [base("f", 100), log("f", 150), base("f", 200), log("f", 250), log("f", 260)]
+    assert slice_of(files, on) == ("200", ["250.1"])
+    assert slice_of(files, on, 160) == ("100", ["150.1"])
 
 
 def test_a_log_written_while_a_base_file_was_made_belongs_to_that() -> None:
     on = timeline(instant(100), instant(150, completed=220), instant(200, completed=210))
-    files = {"p": {base("f", 100): 1, base("f", 200): 1, log("f", 150): 1}}
-    (newest,) = latest_slices(files, on, {}, version=TableVersion.NINE)
-    assert newest.base_instant_time == "200"
-    assert [found.name.instant_time for found in newest.log_files] == ["150"]
+    assert slice_of([base("f", 100), base("f", 200), log("f", 150)], on) == ("200", ["150.1"])
 
 
 def test_a_file_group_of_log_files_only() -> None:
-    on = timeline(instant(100), instant(150))
-    (only,) = latest_slices(
-        {"p": {log("f", 150): 1, log("f", 100): 1, log("f", 150, 2): 1}}, on, {}, version=TableVersion.NINE
-    )
-    assert only.base_file is None
-    assert only.base_instant_time == "100"
-    assert [(found.name.instant_time, found.name.version) for found in only.log_files] == [
-        ("100", 1),
-        ("150", 1),
-        ("150", 2),
-    ]
-
-
-def logs_of(found: FileSlice) -> list[str]:
-    return [f"{each.name.instant_time}.{each.name.version}" for each in found.log_files]
+    logs = [log("f", 150), log("f", 100), log("f", 150, 2)]
+    assert slice_of(logs, timeline(instant(100), instant(150))) == ("100", ["100.1", "150.1", "150.2"])
 
 
 def test_logs_of_a_pending_compaction_belong_to_the_slice_before() -> None:
     on = timeline(instant(100), instant(150), instant(200, state=State.INFLIGHT), instant(250))
-    files = {"p": {base("f", 100): 1, log("f", 150): 1, base("f", 200): 1, log("f", 250): 1}}
-    (newest,) = latest_slices(files, on, {}, version=TableVersion.NINE)
-    assert (newest.base_instant_time, logs_of(newest)) == ("100", ["150.1", "250.1"])
+    assert slice_of([base("f", 100), log("f", 150), base("f", 200), log("f", 250)], on) == ("100", ["150.1", "250.1"])
+    # In version 6 the names of the log files name it.
+    on = timeline(instant(100), instant(200, state=State.REQUESTED), instant(250))
+    files = [base("f", 100), log("f", 100), base("f", 200), log("f", 200)]
+    assert slice_of(files, on, version=SIX) == ("100", ["100.1", "200.1"])
 
 
 def test_as_of_a_time_before_a_compaction_finds_the_older_base_file_and_its_logs() -> None:
     on = timeline(instant(100), instant(150), instant(160, completed=220), instant(200, completed=230), instant(250))
-    files = {"p": {base("f", 100): 1, log("f", 150): 1, log("f", 160): 1, base("f", 200): 1, log("f", 250): 1}}
-    (before,) = latest_slices(files, on, {}, as_of="199", version=TableVersion.NINE)
-    assert (before.base_instant_time, logs_of(before)) == ("100", ["150.1", "160.1"])
-    (newest,) = latest_slices(files, on, {}, as_of="200", version=TableVersion.NINE)
+    files = [base("f", 100), log("f", 150), log("f", 160), base("f", 200), log("f", 250)]
+    assert slice_of(files, on, 199) == ("100", ["150.1", "160.1"])
     # The compaction did not see the log that completed after it was begun.
-    assert (newest.base_instant_time, logs_of(newest)) == ("200", ["160.1"])
+    assert slice_of(files, on, 200) == ("200", ["160.1"])
 
 
 def test_logs_of_change_records_are_no_part_of_a_slice() -> None:
-    on = timeline(instant(100))
-    (found,) = latest_slices({"p": {base("f", 100): 1, log("f", 100) + ".cdc": 1}}, on, {}, version=TableVersion.NINE)
-    assert found.log_files == ()
-
-
-SIX = TableVersion.SIX
+    assert slice_of([base("f", 100), log("f", 100) + ".cdc"], timeline(instant(100))) == ("100", [])
 
 
 def test_version_6_log_files_name_the_slice_that_they_extend_whoever_wrote_them() -> None:
     on = timeline(instant(100), instant(150, state=State.INFLIGHT), instant(200, completed=290), instant(250))
-    files = {"p": {base("f", 100): 1, log("f", 100): 1, log("f", 100, 2): 1, base("f", 200): 1, log("f", 200): 1}}
-    (newest,) = latest_slices(files, on, {}, version=SIX)
-    assert (newest.base_instant_time, logs_of(newest)) == ("200", ["200.1"])
-    (before,) = latest_slices(files, on, {}, as_of="199", version=SIX)
-    assert (before.base_instant_time, logs_of(before)) == ("100", ["100.1", "100.2"])
+    files = [base("f", 100), log("f", 100), log("f", 100, 2), base("f", 200), log("f", 200)]
+    assert slice_of(files, on, version=SIX) == ("200", ["200.1"])
+    assert slice_of(files, on, 199, SIX) == ("100", ["100.1", "100.2"])
     # Whether the blocks of the pending writer count is for the scan to say.
-    (opened,) = latest_slices({"p": {log("g", 150): 1}}, on, {}, version=SIX)
-    assert (opened.base_file, logs_of(opened)) == (None, ["150.1"])
-
-
-def test_version_6_logs_named_by_a_pending_compaction_belong_to_the_slice_before() -> None:
-    on = timeline(instant(100), instant(200, state=State.REQUESTED), instant(250))
-    files = {"p": {base("f", 100): 1, log("f", 100): 1, base("f", 200): 1, log("f", 200): 1}}
-    (newest,) = latest_slices(files, on, {}, version=SIX)
-    assert (newest.base_instant_time, logs_of(newest)) == ("100", ["100.1", "200.1"])
+    assert slice_of([log("g", 150)], on, version=SIX) == ("150", ["150.1"])
 
 
 # All slices of a file group, and log files whose slice depends on an archived instant

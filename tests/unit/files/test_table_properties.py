@@ -15,16 +15,14 @@ from hoodie.files.table_properties import (
 )
 from hoodie.storage import MemoryStore
 from tests.support.fault_store import CrashError, CrashPoint, FaultStore
-from tests.support.tables import copy_of, create_in
+from tests.support.tables import copy_of, trips_store
 
 CHANGE: dict[str, str | None] = {"hoodie.table.metadata.partitions": "files"}
 
 
 @pytest.fixture
 def store() -> MemoryStore:
-    made = MemoryStore()
-    create_in(made)
-    return made
+    return trips_store()
 
 
 @pytest.mark.parametrize("point", CrashPoint)

@@ -44,6 +44,13 @@ def run(flow: Flow, batches: int = 100) -> int:
     return batches
 
 
+def begun(store: MemoryStore, count: int, **options: Any) -> str | None:
+    """Run a flow of so many numbers; return the place behind which it began."""
+    source = Numbers(count)
+    run(flow_into(store, source, **options))
+    return source.plans[0]
+
+
 def extra(store: MemoryStore) -> dict[str, str]:
     view = Table(store).view()
     return dict(view.commit_metadata(view.completed_writes()[-1]).extra_metadata)
@@ -66,9 +73,7 @@ def test_other_writers_and_services_do_not_lose_the_place() -> None:
     for number in range(30):
         Table(store).upsert(rows_of_numbers(range(100, 101 + number % 2)))
     assert len(active_times(store)) < 30
-    source = Numbers(6)
-    run(flow_into(store, source))
-    assert source.plans[0] == "4"
+    assert begun(store, 6) == "4"
     assert numbers_of(Table(store)) == [0, 1, 2, 3, 4, 5, 100, 101]
 
 
@@ -85,10 +90,14 @@ def test_a_restore_takes_the_place_back_with_the_rows() -> None:
 
 
 @pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN, Step.LOCATED])
-@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert"])
-def test_two_flows_that_read_the_same_batch_write_it_once(step: Step, operation: str) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [*({"operation": name} for name in ("upsert", "insert", "bulk_insert")), {"name": "a", "is_named": True}],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_two_flows_that_read_the_same_batch_write_it_once(step: Step, options: dict[str, Any]) -> None:
     store = made(index="simple")
-    first, second = (flow_into(store, Numbers(2), operation=operation) for _ in range(2))
+    first, second = (flow_into(store, Numbers(2), **{"operation": "insert", **options}) for _ in range(2))
     results: list[object] = []
     with once_at(step, lambda: results.append(second.run_batch())):
         assert first.run_batch() is None  # it planned again, and nothing was left
@@ -114,29 +123,16 @@ def test_flows_with_names_write_one_table() -> None:
 
 def test_a_start_counts_once() -> None:
     store = made()
-    run(flow_into(store, Numbers(6)))
-    again = Start(place="2")
-    source = Numbers(6)
-    run(flow_into(store, source, start=again))
-    assert source.plans[0] == "2"
-    source = Numbers(6)
-    run(flow_into(store, source, start=again))
-    assert source.plans == ["6"]
-    source = Numbers(6)
-    run(flow_into(store, source, start=Start(ignore="first")))
-    assert source.plans[0] is None
-    source = Numbers(6)
-    run(flow_into(store, source, start=Start(ignore="first")))
-    assert source.plans == ["6"]
+    assert begun(store, 6) is None
+    for start, place in ((Start(place="2"), "2"), (Start(ignore="first"), None)):
+        assert [begun(store, 6, start=start), begun(store, 6, start=start)] == [place, "6"]
     assert numbers_of(Table(store)) == list(range(6))
 
 
 def test_a_new_text_to_ignore_counts_before_a_new_place() -> None:
-    store, source = made(), Numbers(6)
-    run(flow_into(store, source))
-    run(flow_into(store, source, start=Start(place="2", ignore="x")))
-    run(flow_into(store, source, start=Start(place="4", ignore="x")))
-    assert source.plans == [None, "2", "4", "6", None, "2", "4", "6", "4", "6"]
+    store = made()
+    starts = (Start(), Start(place="2", ignore="x"), Start(place="4", ignore="x"))
+    assert [begun(store, 6, start=start) for start in starts] == [None, None, "4"]
 
 
 def test_a_batch_without_rows_stores_its_place() -> None:
@@ -398,9 +394,7 @@ def test_a_place_in_the_archive_beside_an_active_savepoint() -> None:
     options = {**OFTEN, "hoodie.archive.beyond.savepoint": "true"}
     for number in range(12):
         Table(store).upsert(rows_of_numbers(range(100, 101 + number % 2)), properties=options)
-    source = Numbers(22)
-    run(flow_into(store, source))
-    assert source.plans[0] == "20"
+    assert begun(store, 22) == "20"
     assert numbers_of(Table(store)) == [*range(22), 100, 101]
 
 
@@ -416,31 +410,17 @@ def test_a_named_flow_commits_beside_the_others(version: int) -> None:
     assert numbers_of(Table(store)) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_two_flows_of_one_name_write_a_batch_once() -> None:
-    store = made(index="simple")
-    first, second = (flow_into(store, Numbers(2), name="a", is_named=True, operation="insert") for _ in range(2))
-    with once_at(Step.WRITTEN, lambda: second.run_batch()):
-        assert first.run_batch() is None
-    assert numbers_of(Table(store)) == [0, 1]
-
-
 def test_a_flow_that_gets_a_name_does_not_begin_anew_by_itself() -> None:
     store = made()
     run(flow_into(store, Numbers(4)))
     with pytest.raises(InvalidConfigError, match="the place '4' of a flow without a name"):
         flow_into(store, Numbers(6), name="a", is_named=True).run_batch()
-    source = Numbers(6)
-    run(flow_into(store, source, name="a", is_named=True, start=Start(place="4")))
-    assert source.plans[0] == "4"
+    assert begun(store, 6, name="a", is_named=True, start=Start(place="4")) == "4"
 
 
 def test_a_start_counts_once_even_if_runs_between_do_not_give_it() -> None:
-    store = made()
-    run(flow_into(store, Numbers(4), start=Start(place="1", ignore="x")))
-    run(flow_into(store, Numbers(6)))
-    source = Numbers(8)
-    run(flow_into(store, source, start=Start(place="1", ignore="x")))
-    assert source.plans[0] == "6"
+    store, start = made(), Start(place="1", ignore="x")
+    assert [begun(store, 4, start=start), begun(store, 6), begun(store, 8, start=start)] == ["1", "4", "6"]
 
 
 def test_an_empty_start_is_refused() -> None:

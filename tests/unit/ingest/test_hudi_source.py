@@ -16,15 +16,15 @@ from hoodie.ingest.sources.hudi import CHANGE, Hudi
 from hoodie.records.change import IS_DELETED
 from tests.support.fault_store import CrashError, FaultStore
 from tests.support.overtaken import held_before_commit
+from tests.support.tables import new_table
 
 _numbers = itertools.count()
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("p", pa.string())])
 
 
-def made(**options: Any) -> hoodie.Table:
-    return hoodie.create(
-        f"memory://hudi-source-{next(_numbers)}", SCHEMA, record_key="id", partition_by="p", spark=False, **options
-    )
+def made(*rows: dict[str, Any], **options: Any) -> hoodie.Table:
+    """A table with these rows."""
+    return new_table(SCHEMA, *([[*rows]] if rows else []), partition_by="p", **options)
 
 
 def row(key: str, n: int, p: str = "x") -> dict[str, Any]:
@@ -89,8 +89,7 @@ def test_a_source_that_is_upgraded_is_not_read_twice(mode: str, name: str | None
 
 
 def test_a_batch_does_not_change_after_it_was_planned() -> None:
-    table = made()
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1))
     first = planned(Hudi(table.path))
     table.upsert([row("a", 2)])
     assert values(first) == {("a", 1)}
@@ -113,8 +112,7 @@ def test_the_limit_is_a_number_of_commits() -> None:
 
 
 def test_starts() -> None:
-    table = made()
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1))
     middle = table.upsert([row("b", 1)]).instant
     table.upsert([row("c", 1)])
     assert values(planned(Hudi(table.path, start="earliest"))) == {("a", 1), ("b", 1), ("c", 1)}
@@ -127,8 +125,7 @@ def test_starts() -> None:
 
 
 def test_table_services_are_no_news() -> None:
-    table = made(type="merge_on_read")
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1), type="merge_on_read")
     source = Hudi(table.path)
     place = planned(source).place
     table.upsert([row("a", 2)])
@@ -149,8 +146,7 @@ def test_table_services_are_no_news() -> None:
 @pytest.mark.parametrize("is_logged", [False, True])
 def test_change_data_with_deletes(kind: str, is_logged: bool) -> None:
     logged = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER"}
-    table = made(type=kind, properties=logged if is_logged else {})
-    table.upsert([row("a", 1), row("b", 1), row("c", 1), row("d", 1)])
+    table = made(row("a", 1), row("b", 1), row("c", 1), row("d", 1), type=kind, properties=logged if is_logged else {})
     source = Hudi(table.path, mode="cdc")
     first = planned(source)
     table.upsert([row("a", 2)])
@@ -169,16 +165,14 @@ def test_change_data_with_deletes(kind: str, is_logged: bool) -> None:
 
 
 def test_a_record_that_moves_is_no_delete() -> None:
-    table = made(index="record", properties={"hoodie.record.index.update.partition.path": "true"})
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1), index="record", properties={"hoodie.record.index.update.partition.path": "true"})
     place = planned(Hudi(table.path)).place
     table.upsert([row("a", 2, "y")])
     assert values(planned(Hudi(table.path, mode="cdc"), place)) == {("a", 2, False)}
 
 
 def test_mode_latest_notes_what_it_does_not_see() -> None:
-    table = made()
-    table.upsert([row("a", 1), row("b", 1), row("c", 1, "y")])
+    table = made(row("a", 1), row("b", 1), row("c", 1, "y"))
     place = planned(Hudi(table.path)).place
     table.delete([{"id": "a", "p": "x"}])
     table.delete_partitions([{"p": "y"}])
@@ -189,8 +183,7 @@ def test_mode_latest_notes_what_it_does_not_see() -> None:
 
 
 def test_a_restore_behind_the_place_is_an_error() -> None:
-    table = made()
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1))
     saved = table.savepoint().instant
     table.upsert([row("a", 2), row("b", 1)])
     place = planned(Hudi(table.path)).place
@@ -206,8 +199,7 @@ def test_a_restore_behind_the_place_is_an_error() -> None:
 
 
 def test_change_data_that_was_cleaned_names_the_oldest_instant() -> None:
-    table = made(properties={"hoodie.clean.commits.retained": "1"})
-    table.upsert([row("a", 0)])
+    table = made(row("a", 0), properties={"hoodie.clean.commits.retained": "1"})
     place = planned(Hudi(table.path)).place
     for number in range(1, 5):
         table.upsert([row("a", number)])
@@ -224,8 +216,7 @@ def test_change_data_that_was_cleaned_names_the_oldest_instant() -> None:
 
 
 def test_a_place_that_has_no_news_takes_two_requests() -> None:
-    table = made()
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1))
     store = FaultStore(table.view().store, count_reads=True)
     store.register()
     source = Hudi(store.spec.uri)
@@ -241,8 +232,7 @@ def test_a_place_that_has_no_news_takes_two_requests() -> None:
 
 
 def test_the_rollback_of_a_dead_write_is_harmless() -> None:
-    table = made()
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1))
     place = planned(Hudi(table.path)).place
     store = FaultStore(table.view().store, fail_at=6)
     store.register()
@@ -260,8 +250,7 @@ def test_the_rollback_of_a_dead_write_is_harmless() -> None:
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_write_that_completes_late_is_not_missed(version: int) -> None:
     lock = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"} if version == 6 else {}
-    table = made(table_version=version)
-    table.upsert([row("a", 1)])
+    table = made(row("a", 1), table_version=version)
     source = Hudi(table.path)
     place = planned(source).place
     other = hoodie.open(table.path, spark=False)

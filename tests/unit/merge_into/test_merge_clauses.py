@@ -55,6 +55,10 @@ def delete(merge: TableMerger) -> TableMerger:
     return merge.when_matched_delete()
 
 
+def update_all(merge: TableMerger) -> TableMerger:
+    return merge.when_matched_update_all()
+
+
 def sets(**columns: str) -> Clauses:
     return lambda merge: merge.when_matched_update(columns)
 
@@ -68,44 +72,30 @@ CONDITIONS: dict[str, tuple[str, Clauses, type[HoodieError], str]] = {
     "no equality": ("t.id = s.id OR t.city = s.city", delete, UnsupportedError, r"t\.id = s\.id"),
     "no column of the source": ("t.id = t.city", delete, UnsupportedError, "only equalities"),
     "unknown column": ("t.no_such = s.id", delete, SchemaMismatchError, "no_such.*table"),
-    "types": (
-        "t.fare = s.id",
-        delete,
-        SchemaMismatchError,
-        "'fare' of type double with source column 'id' of type string; cast",
-    ),
-    "all columns without the key": (
-        "t.ts = s.ts",
-        lambda merge: merge.when_matched_update_all(),
-        InvalidConfigError,
-        r"would set \['city', 'id'\]",
-    ),
+    "types": ("t.fare = s.id", delete, SchemaMismatchError, "type double with source column 'id' of type string; cast"),
+    "all columns without the key": ("t.ts = s.ts", update_all, InvalidConfigError, r"would set \['city', 'id'\]"),
 }
-CLAUSES: dict[str, tuple[Clauses, type[HoodieError], str]] = {
-    "none": (lambda merge: merge, InvalidConfigError, "at least one clause"),
-    "one that never applies": (
-        lambda merge: delete(merge).when_matched_update_all(),
-        InvalidConfigError,
-        "not the last of its kind",
-    ),
-    "partition column": (sets(city="s.city"), InvalidConfigError, "city"),
-    "insert without its key": (inserts(city="s.city"), InvalidConfigError, r"no value for \['id'\]"),
-    "insert of another key": (
-        inserts(id="upper(s.id)", city="s.city"),
-        InvalidConfigError,
-        "other values than those that `on` looked up",
-    ),
-    "unknown column": (sets(no_such="1"), SchemaMismatchError, "no_such"),
-    "unknown source column": (sets(fare="s.no_such"), SchemaMismatchError, "no_such"),
-    "stored column of a new row": (
-        lambda merge: merge.when_not_matched_insert_all("t.fare > 1"),
-        SchemaMismatchError,
-        "not known here",
-    ),
-    "ambiguous column": (sets(fare="ts"), SchemaMismatchError, "ambiguous: write t.ts or s.ts"),
+CLAUSES: dict[type[HoodieError], dict[str, tuple[Clauses, str]]] = {
+    InvalidConfigError: {
+        "none": (lambda merge: merge, "at least one clause"),
+        "one that never applies": (lambda merge: update_all(delete(merge)), "not the last of its kind"),
+        "partition column": (sets(city="s.city"), "city"),
+        "insert without its key": (inserts(city="s.city"), r"no value for \['id'\]"),
+        "insert of another key": (inserts(id="upper(s.id)", city="s.city"), "other values than those that `on` looked"),
+    },
+    SchemaMismatchError: {
+        "unknown column": (sets(no_such="1"), "no_such"),
+        "unknown source column": (sets(fare="s.no_such"), "no_such"),
+        "stored column of a new row": (lambda merge: merge.when_not_matched_insert_all("t.fare > 1"), "not known here"),
+        "ambiguous column": (sets(fare="ts"), "ambiguous: write t.ts or s.ts"),
+    },
 }
 REFUSED = {f"on: {name}": case for name, case in CONDITIONS.items()}
-REFUSED |= {f"clauses: {name}": (KEY, *case) for name, case in CLAUSES.items()}
+REFUSED |= {
+    f"clauses: {name}": (KEY, clauses, error, text)
+    for error, cases in CLAUSES.items()
+    for name, (clauses, text) in cases.items()
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -14,7 +14,7 @@ from tests.support.cleans import claim_clean
 from tests.support.deaths import run_until
 from tests.support.fault_store import FaultStore
 from tests.support.overtaken import held_before_commit
-from tests.support.tables import TYPES, Rows, copy_of, create_in, made_once, model_of, rows_of, trips
+from tests.support.tables import TYPES, Rows, copy_of, made_once, model_of, rows_of, trips, trips_store
 
 NO_CLEAN = {"hoodie.clean.automatic": "false"}
 
@@ -26,8 +26,7 @@ def changed_by(number: int) -> Rows:
 
 @made_once
 def lived_store(table_type: str, commits: int) -> MemoryStore:
-    store = MemoryStore()
-    create_in(store, table_type=table_type, properties=OFTEN)
+    store = trips_store(table_type=table_type, properties=OFTEN)
     for number in range(commits):
         Table(store).upsert(trips(changed_by(number)), properties=NO_CLEAN)
     return store
@@ -92,8 +91,7 @@ def test_a_consumer_keeps_its_place_while_instants_are_archived() -> None:
 
 
 def test_the_place_in_a_table_without_commits() -> None:
-    store = MemoryStore()
-    create_in(store)
+    store = trips_store()
     found = Table(store).changes_since()
     assert found.rows.num_rows == 0
     Table(store).upsert(trips({"a": (1, "sf")}))
@@ -199,8 +197,7 @@ def test_the_rollback_of_a_dead_write_loses_no_history() -> None:
 
 
 def test_the_schema_of_an_archived_commit_counts() -> None:
-    store = MemoryStore()
-    create_in(store, properties=OFTEN)
+    store = trips_store(properties=OFTEN)
     first = Table(store).upsert(trips({"a": (1, "sf")})).instant
     wider = trips({"b": (2, "sf")}).append_column("more", pa.array([5]))
     second = Table(store).upsert(wider).instant
@@ -213,10 +210,8 @@ def test_the_schema_of_an_archived_commit_counts() -> None:
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_state_that_was_read_once_never_changes(table_type: str) -> None:
     """The first writer was requested early, and completed late: no read as of an earlier time shows its rows."""
-    store = MemoryStore()
-    create_in(store, table_type=table_type)
+    store = trips_store({"x": (0, "oslo")}, table_type=table_type)
     table = Table(store)
-    table.upsert(trips({"x": (0, "oslo")}))
     finish = held_before_commit(lambda: Table(store).insert(trips({"a": (1, "sf")})))
     second = table.insert(trips({"b": (1, "nyc")})).instant
     finish()

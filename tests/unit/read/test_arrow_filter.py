@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import reduce
@@ -12,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import hoodie
 from hoodie.read.arrow_filter import columns_of, translated
-from tests.support.tables import TYPES
+from tests.support.tables import TYPES, new_table
 
 SCHEMA = pa.schema(
     [
@@ -117,8 +115,7 @@ def test_the_columns_of_an_expression_are_at_least_those_it_reads() -> None:
 @pytest.mark.parametrize("value", ["u" * 120, r"C:\new", 'a", "b', "ü" * 98, "line\nend"])
 def test_texts_of_any_form_are_found(value: str) -> None:
     rows = pa.table({"id": [value, "other"]})
-    table = hoodie.create(f"memory://texts-{uuid.uuid4()}", rows.schema, record_key="id", spark=False)
-    table.upsert(rows)
+    table = new_table(rows.schema, rows)
     for wanted in (key.isin([value]), key == value, ~(key != value)):
         assert table.count(wanted) == 1
         assert table.to_dataset().to_table(filter=wanted, columns=["id"]).to_pylist() == [{"id": value}]
@@ -126,8 +123,7 @@ def test_texts_of_any_form_are_found(value: str) -> None:
 
 def test_a_filter_that_sql_cannot_hold_filters_rows() -> None:
     rows = pa.table({"n": pa.array([1, 2, 3], pa.int64()), "id": ["a", "b", "c"]})
-    table = hoodie.create(f"memory://deep-{uuid.uuid4()}", rows.schema, record_key="id", spark=False)
-    table.upsert(rows)
+    table = new_table(rows.schema, rows)
     deep = n == 1
     for number in range(300):
         deep = (deep & (n < 100 + number)) | (n == 2)
@@ -136,11 +132,7 @@ def test_a_filter_that_sql_cannot_hold_filters_rows() -> None:
 
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_number_in_a_filter_is_a_place_in_the_schema(table_type: str) -> None:
-    table = hoodie.create(
-        f"memory://numbers-{uuid.uuid4()}", NUMBERED.schema, record_key="id", type=table_type, spark=False
-    )
-    table.upsert(NUMBERED)
-    table.upsert(NUMBERED.slice(1))  # merge-on-read: into a log
+    table = new_table(NUMBERED.schema, NUMBERED, NUMBERED.slice(1), type=table_type)  # merge-on-read: a log
     dataset = table.to_dataset()
     for name in ("v", "w"):
         number = dataset.schema.names.index(name)

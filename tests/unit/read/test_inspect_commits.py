@@ -13,12 +13,11 @@ from hoodie.format.instants.archive import ArchivedInstant
 from hoodie.format.instants.commit_metadata import CommitMetadata, WriteOperation, WriteStat
 from hoodie.read.inspect import notes_of
 from hoodie.read.inspect.commits import flows, growth
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.timeline import TimelineArchive, archive_of
 from tests.support.archived import OFTEN
 from tests.support.flows import Numbers, flow_into, rows_of_numbers
-from tests.support.tables import create_in, new_table, trips, trips_store
+from tests.support.tables import new_table, trips, trips_store
 
 START = {"a": (1, "sf"), "b": (1, "nyc")}
 GOLDEN = [f"{version}_{kind}" for version in ("v6", "v8", "v9") for kind in ("cow", "mor")]
@@ -85,10 +84,8 @@ def test_the_timeline_of_the_metadata_table(golden_tables: Path, name: str) -> N
 
 
 def test_the_times_of_an_instant() -> None:
-    store = MemoryStore()
-    create_in(store)
+    store = trips_store(START)
     table = Table(store)
-    table.upsert(trips(START))
     times = table.inspect.instant(_newest(table))["times"]
     assert times["requested"] <= times["inflight"] <= times["completed"]
     for info in store.list(".hoodie/timeline"):

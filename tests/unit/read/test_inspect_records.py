@@ -14,7 +14,7 @@ from hoodie.read.inspect import notes_of
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.archived import OFTEN
-from tests.support.tables import create_in, new_table, trips, trips_store
+from tests.support.tables import Rows, new_table, trips, trips_store
 
 START = {"a": (1, "sf"), "b": (1, "nyc"), "c": (1, "sf")}
 GOLDEN = [f"{version}_{kind}" for version in ("v6", "v8", "v9") for kind in ("cow", "mor")]
@@ -27,11 +27,9 @@ KINDS = [
 
 def _written(table_type: str, index: str, version: int) -> Table:
     """Inserts, an update, a deletion, and an insert after it."""
-    store = MemoryStore()
-    create_in(store, table_type=table_type, index=index, table_version=version)
+    changed: Rows = {"a": (2, "sf"), "d": (1, "nyc")}
+    store = trips_store(START, changed, table_type=table_type, index=index, table_version=version)
     table = Table(store)
-    table.upsert(trips(START))
-    table.upsert(trips({"a": (2, "sf"), "d": (1, "nyc")}))
     table.delete(trips({"b": (1, "nyc")}))
     table.upsert(trips({"b": (7, "nyc")}))
     return table

@@ -15,9 +15,10 @@ from hoodie.files.markers import write_marker
 from hoodie.format.filenames import IoType
 from hoodie.storage import LocalStore, MemoryStore
 from hoodie.table import Table
-from hoodie.timeline import Action, Heartbeat, create_inflight, create_requested
+from hoodie.timeline import Action, Heartbeat, create_inflight
 from tests.support.deaths import die
 from tests.support.fault_store import FaultStore
+from tests.support.steps import begin
 from tests.support.tables import Rows, create_in, trips, trips_store
 
 START = {"a": (1, "sf"), "b": (1, "nyc")}
@@ -67,10 +68,7 @@ def test_a_dead_write() -> None:
 
 def test_a_running_write_needs_no_command() -> None:
     store = _store()
-    view = Table(store).view()
-    time = view.clock.next_time(view.timeline)
-    create_requested(store, view.layout, time, Action.COMMIT)
-    create_inflight(store, view.layout, time, Action.COMMIT)
+    time = begin(Table(store), Action.COMMIT)
     with Heartbeat(store, time):
         (row,) = _waits(store)
     assert (row["kind"], row["instant"], row["command"]) == ("write", time, "")
@@ -87,11 +85,7 @@ def _age(store: MemoryStore, instant: object) -> None:
 @pytest.mark.parametrize("state", ["requested", "inflight"])
 def test_a_young_write_without_a_heartbeat_may_be_of_a_jvm(state: str) -> None:
     store = _store()
-    view = Table(store).view()
-    time = view.clock.next_time(view.timeline)
-    create_requested(store, view.layout, time, Action.COMMIT)
-    if state == "inflight":
-        create_inflight(store, view.layout, time, Action.COMMIT)
+    time = begin(Table(store), Action.COMMIT, only_requested=state == "requested")
     (row,) = _waits(store)
     assert (row["instant"], row["state"], row["command"]) == (time, state, "")
     assert str(row["about"]).startswith("pending: no heartbeat; a JVM writer may still run")

@@ -15,6 +15,7 @@ import pytest
 
 import hoodie
 from hoodie.read.polars_filter import sql_of_polars
+from tests.support.tables import new_table
 
 NAN = float("nan")
 ROWS = pa.table(
@@ -131,9 +132,7 @@ REFUSED = [
 
 @pytest.fixture(scope="module")
 def table() -> hoodie.Table:
-    found = hoodie.create("memory://polars-filter", ROWS, record_key="id")
-    found.upsert(ROWS)
-    return found
+    return new_table(ROWS.schema, ROWS)
 
 
 @pytest.mark.parametrize("condition", TRANSLATED, ids=[str(found)[:60] for found in TRANSLATED])
@@ -162,8 +161,7 @@ def test_names_are_quoted() -> None:
 
 
 def test_each_call_with_a_condition_takes_one() -> None:
-    t = hoodie.create("memory://polars-calls", ROWS, record_key="id")
-    t.upsert(ROWS)
+    t = new_table(ROWS.schema, ROWS)
     assert t.count(c("n") == 1) == 1
     assert t.head(9, where=c("n") > 0).num_rows == 3
     assert t.to_pandas(columns=["id"], where=c("s") == "")["id"].to_list() == ["d"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import uuid
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
+from tests.support.tables import new_table
 
 DAY = datetime.date(2026, 1, 1)
 
@@ -21,10 +21,7 @@ def table_of(kind: pa.DataType, values: list[Any]) -> hoodie.Table:
 
 
 def made(rows: pa.Table, *partition_by: str, **options: Any) -> hoodie.Table:
-    path = f"memory://named-partitions-{uuid.uuid4()}"
-    table = hoodie.create(path, rows.schema, record_key="id", partition_by=partition_by, spark=False, **options)
-    table.upsert(rows)
-    return table
+    return new_table(rows.schema, rows, partition_by=partition_by, **options)
 
 
 def run(text: str, table: hoodie.Table) -> Any:

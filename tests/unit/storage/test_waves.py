@@ -28,7 +28,7 @@ from hoodie.storage.waves import UNORDERED, taking_unordered
 from hoodie.table import Table
 from hoodie.timeline import TableLock
 from tests.support.cloud_store import CloudStore
-from tests.support.tables import create_in, rows_of, trips
+from tests.support.tables import rows_of, trips, trips_store
 
 
 def cloud(inner: MemoryStore | None = None) -> CloudStore:
@@ -205,9 +205,7 @@ def test_a_read_whose_answers_came_in_another_order_finds_all_rows(
     ask_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit completes between two answers of one wave: those about the metadata table are older, or newer."""
-    inner = MemoryStore()
-    create_in(inner)
-    Table(inner).upsert(trips({"a": (1, "sf")}))
+    inner = trips_store({"a": (1, "sf")})
     store = cloud(inner)
     reader = Table(store)
     store.register()

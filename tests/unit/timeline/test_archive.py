@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,16 @@ def instant(number: int, action: str = "commit") -> ArchivedInstant:
 
 def archive() -> TimelineArchive:
     return TimelineArchive(MemoryStore(), ".hoodie/timeline/history")
+
+
+def archive_with(file: ArchiveFileName, rows: list[ArchivedInstant], **options: Any) -> TimelineArchive:
+    """An archive of one file with this name."""
+    found = TimelineArchive(MemoryStore(), ".hoodie/timeline/history", **options)
+    data = archived_to_bytes(rows)
+    manifest = ArchiveManifest((ArchiveFile(file.name, len(data)),)).to_bytes()
+    for name, content in {file.name: data, "manifest_1": manifest, "_version_": b"1"}.items():
+        found.store.replace(f"{found.folder}/{name}", content)
+    return found
 
 
 def numbers(found: TimelineArchive) -> list[int]:
@@ -225,42 +236,33 @@ def test_a_move_that_dies_is_believed_and_can_be_repeated(crash_point: CrashPoin
     assert all(ArchiveFileName.parse(name) or "_" in name for name in names(TimelineArchive.of(store, LAYOUT)))
 
 
-@pytest.mark.parametrize("text", [b"x", b"-1", b"9" * 5000, b"1.0", b"\xff"])
-def test_a_version_file_without_a_number_is_corrupt(text: bytes) -> None:
+UNKNOWN = archived_to_bytes([ArchivedInstant(requested_time="0001", completion_time="0002", action="commjt")])
+CORRUPT: dict[str, list[tuple[str, bytes]]] = {
+    "number of a manifest": [("_version_", text) for text in (b"x", b"-1", b"9" * 5000, b"1.0", b"\xff")],
+    "first instant": [
+        ("manifest_1", ArchiveManifest((ArchiveFile(name, 1),)).to_bytes())
+        for name in ("../../x.parquet", "/etc/passwd", "", "1_2_0.parquet/x")
+    ],
+    "commjt": [("0001_0001_0.parquet", UNKNOWN)],
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "content"), [(words, *one) for words, cases in CORRUPT.items() for one in cases]
+)
+def test_a_file_with_other_content_is_corrupt(words: str, file: str, content: bytes) -> None:
+    """A version without a number, names in a manifest that lead elsewhere, and an action that nobody knows."""
     found = archive()
     found.append([instant(1)])
-    found.store.replace(f"{found.folder}/_version_", text)
-    with pytest.raises(CorruptFileError, match="number of a manifest"):
-        found.snapshot()
-
-
-@pytest.mark.parametrize("name", ["../../x.parquet", "/etc/passwd", "", "1_2_0.parquet/x"])
-def test_names_in_a_manifest_do_not_lead_elsewhere(name: str) -> None:
-    found = archive()
-    found.append([instant(1)])
-    found.store.replace(f"{found.folder}/manifest_1", ArchiveManifest((ArchiveFile(name, 1),)).to_bytes())
-    with pytest.raises(CorruptFileError, match="first instant"):
-        found.instants()
-
-
-def test_an_unknown_action_in_the_archive_is_corrupt() -> None:
-    found = archive()
-    data = archived_to_bytes([ArchivedInstant(requested_time="0001", completion_time="0002", action="commjt")])
-    found.append([instant(1)])
-    found.store.replace(f"{found.folder}/0001_0001_0.parquet", data)
-    with pytest.raises(CorruptFileError, match="commjt"):
-        found.completion_times(["0001"])
+    found.store.replace(f"{found.folder}/{file}", content)
+    with pytest.raises(CorruptFileError, match=words):
+        found.completion_times({"0001"})
 
 
 def test_a_file_that_an_upgrade_of_the_jvm_named_by_its_first_and_last_row() -> None:
     """Its rows are not in order, so that its name tells no range (docs/format/table.md §8)."""
-    found = archive()
     rows = [instant(number) for number in (30, 31, 32, 10, 11, 12)]
-    data = archived_to_bytes(rows)
-    name = ArchiveFileName("0030", "0012").name
-    found.store.replace(f"{found.folder}/{name}", data)
-    found.store.replace(f"{found.folder}/manifest_1", ArchiveManifest((ArchiveFile(name, len(data)),)).to_bytes())
-    found.store.replace(f"{found.folder}/_version_", b"1")
+    found = archive_with(ArchiveFileName("0030", "0012"), rows)
     reader = ArchiveReader(found)
     assert [i.requested_time for i in reader.find(["0011", "0031"])] == ["0011", "0031"]
     assert (reader.oldest_time(), reader.newest_time(), found.newest_time()) == ("0010", "0032", "0032")
@@ -280,19 +282,14 @@ def test_a_file_that_an_upgrade_of_the_jvm_named_by_its_first_and_last_row() -> 
 
 def test_files_that_the_jvm_merged_after_its_upgrade_have_names_that_are_no_ranges() -> None:
     """`0014_0109_1` has the instants 1 and 110 (docs/format/table.md §8): its range comes from the footer."""
-    rows = [instant(number) for number in (14, 1, 110, 109)]
-    data = archived_to_bytes(rows)
-    found = TimelineArchive(MemoryStore(), ".hoodie/timeline/history", names_are_ranges=False)
-    name = ArchiveFileName("0014", "0109", 1).name
-    found.store.replace(f"{found.folder}/{name}", data)
-    found.store.replace(f"{found.folder}/manifest_1", ArchiveManifest((ArchiveFile(name, len(data)),)).to_bytes())
-    found.store.replace(f"{found.folder}/_version_", b"1")
+    name = ArchiveFileName("0014", "0109", 1)
+    found = archive_with(name, [instant(number) for number in (14, 1, 110, 109)], names_are_ranges=False)
     reader = ArchiveReader(found)
     assert [i.requested_time for i in reader.find(["0001", "0110", "0050"])] == ["0001", "0110"]
     assert (reader.oldest_time(), reader.newest_time()) == ("0001", "0110")
     assert [i.requested_time for i in reader.completed(until="00015")] == ["0001"]
     assert found.completion_times({"0001"}) == {"0001": "00015"}
     assert found.instants("0110") == [instant(110)]
-    found.store.delete(f"{found.folder}/{name}")
+    found.store.delete(f"{found.folder}/{name.name}")
     with pytest.raises(CorruptFileError, match="missing"):
         TimelineArchive(found.store, found.folder, names_are_ranges=False).completion_times({"0001"})

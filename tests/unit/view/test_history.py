@@ -6,13 +6,12 @@ import pytest
 
 from hoodie.commit.steps import Step
 from hoodie.errors import HistoryLostError
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from hoodie.view.history import oldest_readable_instant
 from tests.support.cleans import claim_clean
 from tests.support.fault_store import FaultStore
 from tests.support.steps import once_at
-from tests.support.tables import create_in, made_once, model_of, trips
+from tests.support.tables import made_once, model_of, trips, trips_store
 
 KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
@@ -20,11 +19,8 @@ KEPT = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 @made_once
 def written(commits: int) -> Table:
     """A table whose commit `n` sets the row `a` to `n`, from 0 on."""
-    store = MemoryStore()
-    create_in(store, properties={**KEPT, "hoodie.metadata.compact.max.delta.commits": "2"})
-    for number in range(commits):
-        Table(store).upsert(trips({"a": (number, "sf")}))
-    return Table(store)
+    properties = {**KEPT, "hoodie.metadata.compact.max.delta.commits": "2"}
+    return Table(trips_store(*({"a": (number, "sf")} for number in range(commits)), properties=properties))
 
 
 def times_of(table: Table) -> list[str]:
@@ -57,10 +53,8 @@ def test_an_older_clean_that_retained_less_still_counts() -> None:
 
 def test_the_instant_of_an_error_can_be_read_where_writers_overlapped() -> None:
     """A write completes after the oldest retained commit, which was requested later: a state between is refused."""
-    store = MemoryStore()
-    create_in(store, properties=KEPT)
+    store = trips_store({"a": (1, "sf"), "b": (1, "nyc")}, properties=KEPT)
     table = Table(store)
-    table.upsert(trips({"a": (1, "sf"), "b": (1, "nyc")}))
     with once_at(Step.BEGUN, lambda: Table(store).upsert(trips({"b": (3, "nyc")}))):
         late = table.upsert(trips({"a": (2, "sf")})).instant
     retained = Table(store).timeline.writes().completed().instants[-1].requested_time

@@ -14,7 +14,7 @@ from hoodie.view.slices import list_slices
 from tests.support import tables
 from tests.support.archived import active_times, archived_times
 from tests.support.savepoints import drop_savepoint
-from tests.support.tables import Rows, create_in, made_once, rows_of, trips
+from tests.support.tables import Rows, made_once, rows_of, trips, trips_store
 
 PROPERTIES = {
     "hoodie.clean.automatic": "false",
@@ -35,8 +35,7 @@ ROWS: Rows = {f"k{i}": (min(i + 1, COMMITS), f"p{i}") for i in range(1, COMMITS 
 @made_once
 def archived_store(table_type: str, saved: int = 0) -> MemoryStore:
     """A table whose commits fill a partition each, most of them archived; one may have a savepoint."""
-    store = MemoryStore()
-    create_in(store, table_type=table_type, properties=PROPERTIES)
+    store = trips_store(table_type=table_type, properties=PROPERTIES)
     table = Table(store)
     for i in range(1, COMMITS + 1):
         # The second version of a key is in a log file if the table has them.

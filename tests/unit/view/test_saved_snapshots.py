@@ -13,11 +13,10 @@ from hoodie.errors import HistoryLostError, HoodieWarning, UnsupportedError
 from hoodie.format.instants.service_metadata import SavepointMetadata
 from hoodie.format.table.table_config import TableType
 from hoodie.services.recovery import savepoint
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.overtaken import held_before_commit
 from tests.support.savepoints import drop_savepoint, saved_by_request
-from tests.support.tables import TYPES, Rows, create_in, made_once, model_of, rows_of, trips
+from tests.support.tables import TYPES, Rows, made_once, model_of, rows_of, trips, trips_store
 
 NO_SERVICES = {
     "hoodie.clean.automatic": "false",
@@ -32,8 +31,7 @@ EACH_TYPE = pytest.mark.parametrize("table_type", TYPES)
 
 @made_once
 def made(commits: int, saved: tuple[int, ...], table_type: str) -> Table:
-    store = MemoryStore()
-    create_in(store, table_type=table_type, properties=NO_SERVICES)
+    store = trips_store(table_type=table_type, properties=NO_SERVICES)
     table = Table(store)
     for number in range(1, commits + 1):
         table.upsert(trips({"a": (number, "sf"), f"k{number}": (number, "la")}))
@@ -155,8 +153,7 @@ def test_a_savepoint_of_version_6_needs_no_log_file_of_a_later_slice(
     names_later: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names none; the savepoints of earlier releases did, and are readable too."""
-    store = MemoryStore()
-    create_in(store, table_type="merge_on_read", index="simple", table_version=6, properties=NO_SERVICES)
+    store = trips_store(table_type="merge_on_read", index="simple", table_version=6, properties=NO_SERVICES)
     table = Table(store)
     saved = str(table.upsert(trips({"a": (1, "sf")})).instant)
     table.bulk_insert(trips({"b": (1, "sf")}))

@@ -20,16 +20,13 @@ from hoodie.spark.lookups import FileGroupLookUp
 from hoodie.storage import FileInfo, MemoryStore
 from hoodie.table import Table
 from tests.support.cleaned_tables import NO_CLEAN
-from tests.support.tables import create_in, made_once, trips
+from tests.support.tables import made_once, trips, trips_store
 
 
 @made_once
 def store_of(*versions: int, index: str = "record") -> MemoryStore:
     """A table whose record `a` was written with these ordering values."""
-    store = MemoryStore()
-    create_in(store, index=index, properties=NO_CLEAN)
-    upserts(store, *versions)
-    return store
+    return trips_store(*({"a": (version, "sf")} for version in versions), index=index, properties=NO_CLEAN)
 
 
 def upserts(store: MemoryStore, *versions: int) -> list[str]:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-
-
-def write(path: Path, columns: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(columns), path)
+from tests.unit.write.adopted import adopt, values_of, write
 
 
 def adopted(folder: Path, **options: Any) -> list[dict[str, Any]]:
     """The rows of the table that the folder becomes, by key."""
-    target = folder.with_name("table")
-    hoodie.adopt(folder, target, record_key="id", dry_run=False, **options)
-    rows = hoodie.open(target, spark=False).to_arrow()
-    names = [name for name in rows.column_names if not name.startswith("_hoodie_")]
-    found: list[dict[str, Any]] = rows.select(names).sort_by("id").to_pylist()
-    return found
+    adopt(folder, **options)
+    return values_of(folder.parent / "t")
 
 
 def test_columns_of_folders_may_begin_with_an_underscore(tmp_path: Path) -> None:

@@ -103,13 +103,6 @@ def test_two_writers_insert_the_same_new_key(ours: str, theirs: str, index: str,
     assert values_of(table, "id", "ts") == [("a", 1), ("x", 1)]
 
 
-def test_an_overwrite_does_not_take_away_what_was_inserted_meanwhile() -> None:
-    table = new_table(FIRST)
-    with pytest.raises(hoodie.CommitConflictError):
-        meet(table, "upsert", trips(("a", 9, 9.0, "sf")), "delete_partitions", ["city=sf"])
-    assert ids_of(table) == ["b"]
-
-
 def a_data_file(table: Table, instant_time: str) -> str:
     """Copy a file of the table, as if a write had written it; return its name."""
     store = memory_of(table)

@@ -15,10 +15,10 @@ from hoodie.files.staging import staged
 from hoodie.files.table_properties import update_table_config
 from hoodie.format.instants.service_metadata import ClusteringGroup, ClusteringPlan, RequestedReplaceMetadata, SliceInfo
 from hoodie.format.table import table_keys
-from hoodie.timeline import Action, create_inflight, create_requested
+from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
 from hoodie.write.files import task_changes
-from tests.support.steps import ONE_TRY, once_at
+from tests.support.steps import ONE_TRY, begin, once_at
 from tests.support.tables import new_table, table_of, values_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
@@ -82,8 +82,7 @@ def test_file_groups_that_are_being_clustered_are_not_updated(table: Table) -> N
     piece = next(found for found in list_slices(view) if found.partition_path == "p=x")
     group = ClusteringGroup(slices=(SliceInfo(file_id=piece.file_id, partition_path=piece.partition_path),))
     plan = RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=ClusteringPlan(input_groups=(group,)))
-    time = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, time, Action.CLUSTERING, plan.to_bytes())
+    begin(table, Action.CLUSTERING, plan.to_bytes(), only_requested=True)
     with pytest.raises(CommitConflictError, match="clustered"):
         table.upsert(rows(("a", 5, "x")))
     table.upsert(rows(("c", 5, "y"), ("new", 5, "x")))
@@ -94,10 +93,7 @@ def test_file_groups_that_are_being_clustered_are_not_updated(table: Table) -> N
 
 @pytest.mark.parametrize("action", [Action.RESTORE, Action.INDEXING])
 def test_writes_wait_for_a_restore_and_an_index_build(table: Table, action: Action) -> None:
-    view = table.view()
-    time = view.clock.next_time(view.timeline)
-    create_requested(view.store, view.layout, time, action)
-    create_inflight(view.store, view.layout, time, action)
+    begin(table, action)
     with pytest.raises(UnsupportedError, match=str(action)):
         table.upsert(rows(("a", 5, "x")))
     assert len(table.timeline.writes()) == 1

@@ -8,10 +8,9 @@ from statistics import median
 import pyarrow as pa
 import pytest
 
-from hoodie.storage import MemoryStore
 from hoodie.table import Table
 from tests.support.fault_store import FaultStore
-from tests.support.tables import create_in, new_table, rows_of, trips
+from tests.support.tables import new_table, rows_of, trips, trips_store
 
 _FILE_CALLS = {"create": 2, "open_output": 1, "close_output": 1}
 """Of a file in a new partition: the partition's metadata file and the marker, then the file."""
@@ -42,8 +41,7 @@ SPREAD = 4
 
 
 def test_commit_fifty_five_costs_what_commit_fifteen_does() -> None:
-    store = MemoryStore()
-    create_in(store)
+    store = trips_store()
     counting = FaultStore(store, count_reads=True)
     counting.register()
     table = Table(counting)

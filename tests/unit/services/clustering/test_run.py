@@ -21,8 +21,6 @@ from hoodie.format.instants.service_metadata import ClusteringStrategy, Requeste
 from hoodie.metadata.table import MetadataTable
 from hoodie.services.clustering.clustering import CLUSTERING, cluster
 from hoodie.services.clustering.schedule import plan_of
-from hoodie.services.planned.claim import claim_plan
-from hoodie.services.planned.coordination import TableCoordinator
 from hoodie.services.planned.executor import execute
 from hoodie.table import Table
 from hoodie.timeline import Action, State, forget_all, read_instant
@@ -238,23 +236,6 @@ def test_an_update_is_made_again_if_the_clustering_completes_before_it_is_judged
     assert values_of(table, "ts", where="id = 'k000'") == [(9,)]
 
 
-def test_one_process_executes_a_plan() -> None:
-    table = clustered()
-    instant = planned(table)
-    claimed = claim_plan(CLUSTERING, table.view(), TableCoordinator())
-    assert claimed is not None
-    (listed,) = table.pending_clusterings()
-    assert listed.state == "running"
-    with pytest.raises(CommitConflictError, match="being executed by another process"):
-        table.cluster(instant=instant)
-    with pytest.raises(CommitConflictError, match="is being executed by"):
-        table.rollback(instant)
-    assert table.cluster().instant is None
-    claimed.end()
-    done = table.cluster(instant=instant)
-    assert "executed again a plan" in done.notes[0]
-
-
 def check_index_after(table: Table) -> None:
     """A new attempt leaves out the file group that an update changed; the index has no entry of an earlier attempt."""
     table.upsert(trips(1, 2, ts=9), properties=ALLOW)
@@ -397,7 +378,6 @@ def test_what_is_wrong_is_refused_without_a_trace() -> None:
             lambda: table.cluster(partitions=["city=sf"], layout="zorder", instant="1"),
             "layout, partitions with instant",
         ),
-        (lambda: table.cluster(properties={"hoodie.clustering.inlin": "true"}), "unknown option"),
     ]
     for call, told in calls:
         with refused(table, told, error=InvalidConfigError):

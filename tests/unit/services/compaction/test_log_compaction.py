@@ -9,6 +9,7 @@ import pytest
 from hoodie.commit.steps import Step
 from hoodie.config import concurrency
 from hoodie.engine import TaskContext
+from hoodie.errors import InvalidConfigError
 from hoodie.files.compaction_operation import operation_of
 from hoodie.files.logs.log_scan import ScanRule, scan_blocks
 from hoodie.files.merged_slice import SliceRead, read_file_slice
@@ -45,19 +46,6 @@ def logged_table(index: str = "simple") -> MemoryStore:
     )  # fmt: skip
     assert merged_rows(store) == AFTER
     return store
-
-
-@pytest.mark.parametrize("index", ["simple", "record"])
-def test_it_changes_no_row(index: str) -> None:
-    store = logged_table(index)
-    before = commit_times(store)
-    instant = Table(store).schedule_log_compaction(3)
-    assert merged_rows(store) == AFTER
-    result = Table(store).compact(instant)
-    assert (result.operation, result.counts["file_slices"]) == ("log compaction", 1)
-    assert merged_rows(store) == AFTER
-    assert commit_times(store) == before
-    assert Table(store).pending_compactions().instants == []
 
 
 def test_what_it_writes() -> None:
@@ -240,3 +228,8 @@ def test_a_write_that_completes_between_the_listing_and_the_plan_is_not_lost(mon
     assert late.error is None
     assert table.compact().counts["file_slices"] == 1
     assert sorted(values_of(table, "id", "v")) == [("j", 9), ("k", 100)]
+
+
+def test_it_needs_blocks() -> None:
+    with pytest.raises(InvalidConfigError, match="blocks_min is 0: expected at least 1"):
+        Table(logged_table()).schedule_log_compaction(blocks_min=0)

@@ -287,24 +287,6 @@ def test_tables_that_have_no_compactions() -> None:
 # --- claims --------------------------------------------------------------------------------------------------------
 
 
-def test_a_compaction_that_runs_elsewhere_is_left_alone() -> None:
-    store, instant = planned()
-    claimed = claim(store)
-    (plan,) = Table(store).pending_compactions()
-    assert (plan.state, plan.instant) == ("running", instant)
-    assert plan.runner.startswith("process ")
-    assert Table(store).compact().instant is None
-    with pytest.raises(CommitConflictError, match="being executed by another"):
-        Table(store).compact(instant)
-    with pytest.raises(CommitConflictError, match="being executed by process"):
-        roll_back_plan(COMPACTION, TableState(store), plan.instant)
-    claimed.give_back()
-    (plan,) = Table(store).pending_compactions()
-    assert plan.state == "waiting"
-    assert Table(store).compact().instant == instant
-    check(store)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -321,19 +303,6 @@ def test_a_claim_that_is_no_claim_stops_nobody(content: bytes) -> None:
     assert len(Table(store).pending_compactions()) == 1
     assert Table(store).compact(instant).instant == instant
     assert merged_rows(store) == AFTER
-
-
-def test_one_whose_process_died_is_done_again() -> None:
-    store, instant = planned()
-    claimed = claim(store)
-    forget_all()
-    (plan,) = Table(store).pending_compactions()
-    assert plan.state == "interrupted"
-    result = Table(store).compact()
-    assert result.instant == instant
-    assert "executed again a plan that process" in str(result)
-    check(store)
-    assert claimed is not None
 
 
 @pytest.mark.parametrize("is_done", [False, True])
@@ -449,6 +418,13 @@ def test_a_pending_compaction_is_rolled_back(remove_plan: bool) -> None:
 INLINE = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
 
 
+def test_a_table_property_as_it_is_stored_is_no_contradiction() -> None:
+    table = Table(logged_table())
+    same = {"hoodie.table.type": "MERGE_ON_READ"}
+    instant = table.schedule_compaction(properties=same)
+    assert table.compact(properties=same).instant == instant
+
+
 def inline(store: MemoryStore, properties: Mapping[str, str] | None = None, **more: str) -> ServiceResult | None:
     return compact_inline(Call(state=TableState(store), properties={**(properties or {}), **more}))
 
@@ -462,15 +438,6 @@ def test_inline_compacts_when_it_is_due() -> None:
     assert result.counts["file_slices"] == 2
     assert merged_rows(store) == AFTER
     assert inline(store, INLINE) is None
-
-
-def test_inline_may_only_schedule() -> None:
-    store = logged_table()
-    properties = {**INLINE, "hoodie.compact.inline": "false", "hoodie.compact.schedule.inline": "true"}
-    result = inline(store, properties)
-    assert result is not None
-    assert Table(store).pending_compactions().instants == [result.instant]
-    assert inline(store, properties) is None
 
 
 def test_inline_takes_up_what_was_left() -> None:

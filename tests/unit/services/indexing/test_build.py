@@ -23,8 +23,9 @@ from hoodie.services.indexing.record_builds import build_record_index
 from hoodie.table import Table
 from hoodie.timeline import Action
 from hoodie.view.slices import list_slices
+from tests.support import tables
 from tests.support.steps import begin, once_at
-from tests.support.tables import PLAIN, new_table
+from tests.support.tables import PLAIN, TYPES, new_table, rows_of, trips_store
 
 
 def trips(numbers: range, ts: int = 1, shift: int = 0) -> pa.Table:
@@ -269,3 +270,32 @@ def test_tables_of_the_jvm(golden_tables: Path, tmp_path: Path, name: str) -> No
     for build in (lambda: table.index.build(buckets=4), lambda: (table.index.drop(), table.index.build(buckets=3))):
         build()
         check(table, rows)
+
+
+# --- version 6, whose log files get their names at the commit ---------------------------------------------------------
+
+START = {"a": (1, "sf"), "b": (1, "nyc")}
+CHANGED = {**START, "a": (2, "sf"), "z": (1, "la")}
+
+
+@pytest.mark.parametrize("step", [Step.BEGUN, Step.WRITTEN], ids=str)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_write_while_a_build_of_version_6_is_pending(table_type: str, step: Step) -> None:
+    store = trips_store(START, table_type=table_type, table_version=6)
+    with once_at(step, lambda: Table(store).upsert(tables.trips(CHANGED))):
+        Table(store).index.build("record", buckets=3)
+    assert rows_of(store) == CHANGED
+    assert Table(store).verify(full=True).ok
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_build_while_a_write_of_version_6_is_pending(table_type: str) -> None:
+    """The write is refused: its keys are staged by the old buckets."""
+    store = trips_store(START, table_type=table_type, table_version=6)
+    act = once_at(Step.WRITTEN, lambda: Table(store).index.build("record", buckets=3))
+    with pytest.raises(CommitConflictError, match="built anew"), act:
+        Table(store).upsert(tables.trips(CHANGED))
+    assert rows_of(store) == START
+    Table(store).upsert(tables.trips(CHANGED))
+    assert rows_of(store) == CHANGED
+    assert Table(store).verify(full=True).ok

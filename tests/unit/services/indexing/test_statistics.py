@@ -39,26 +39,6 @@ def table(request: pytest.FixtureRequest) -> Table:
     return new_table(tens[0].schema, *tens, partition_by="p", index="simple", type=request.param, properties=small)
 
 
-def test_writers_run_during_a_build(table: Table) -> None:
-    other = Table(table.view().store)
-    with once_at(Step.WRITTEN, lambda: [other.upsert(rows(range(5, 7))), other.upsert(rows(range(90, 95), "b"))]):
-        built = table.index.build("column_stats")
-    assert built.counts["files"] >= 4
-    assert table.index.verify("column_stats").ok
-    assert table.explain("x = 92").file_slices == 1
-    assert table.to_arrow("id", where="x = 92")["id"].to_pylist() == ["k92"]
-
-
-def test_a_write_that_began_before_the_build_brings_its_ranges(table: Table) -> None:
-    """Its tasks noted none: the commit reads them from the files."""
-    other = Table(table.view().store)
-    with once_at(Step.WRITTEN, lambda: other.index.build("column_stats")):
-        table.upsert(rows(range(40, 45)))
-    report = table.index.verify("column_stats")
-    assert report.ok, str(report)
-    assert table.explain("x = 42").file_slices == 1
-
-
 def test_ranges_of_writers_that_overlapped_include_all_rows(table: Table) -> None:
     """The rows of the write that completes last are not the last ones in the order of the log files."""
     table.index.build("column_stats")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from hoodie.commit.call import Call
 from hoodie.engine import LocalEngine
 from hoodie.errors import CommitConflictError, InvalidConfigError
+from hoodie.services.clustering.clustering import CLUSTERING
 from hoodie.services.compaction.compaction import COMPACTION
 from hoodie.services.planned.claim import claim_plan
 from hoodie.services.planned.coordination import Claim, TableCoordinator, ZooKeeperCoordinator, coordinator_of
 from hoodie.services.planned.executor import execute, execute_waiting
 from hoodie.storage import MemoryStore
 from hoodie.table import Table
+from hoodie.timeline import forget_all
 from tests.support.merge_on_read import merged_rows, on_engine
 from tests.support.tables import Rows, made_once, trips_store
 
@@ -75,6 +78,41 @@ def planned_table() -> MemoryStore:
 def call_of(store: MemoryStore) -> Call:
     """One task at a time."""
     return on_engine(store, LocalEngine(1))
+
+
+@made_once
+def planned_clustering() -> MemoryStore:
+    """A table with a plan of a clustering; its rows are `ROWS`."""
+    store = trips_store({"a": (2, "sf")}, ROWS, properties={"hoodie.parquet.small.file.limit": "0"})
+    assert Table(store).schedule_clustering("ts")
+    return store
+
+
+@pytest.mark.parametrize("end", ["gives it back", "ends", "dies"])
+@pytest.mark.parametrize("kind", [COMPACTION, CLUSTERING], ids=["compaction", "clustering"])
+def test_a_plan_that_another_process_executes_is_left_alone(kind: Any, end: str) -> None:
+    table = Table(planned_table() if kind is COMPACTION else planned_clustering())
+    run: Any = table.compact
+    pending: Any = table.pending_compactions
+    if kind is CLUSTERING:
+        run, pending = table.cluster, table.pending_clusterings
+    claimed = claim_plan(kind, table.view(), TableCoordinator())
+    assert claimed is not None
+    (plan,) = pending()
+    assert plan.state == "running"
+    assert plan.runner.startswith("process ")
+    assert run().instant is None
+    with pytest.raises(CommitConflictError, match="being executed by another"):
+        run(instant=plan.instant)
+    with pytest.raises(CommitConflictError, match="being executed by process"):
+        table.rollback(plan.instant)
+    {"gives it back": claimed.give_back, "ends": claimed.end, "dies": forget_all}[end]()
+    is_waiting = end == "gives it back"
+    assert pending()[0].state == ("waiting" if is_waiting else "interrupted")
+    done = run() if kind is COMPACTION else run(instant=plan.instant)
+    assert done.instant == plan.instant
+    assert ("executed again a plan that process" in str(done)) != is_waiting
+    assert merged_rows(table.view().store) == ROWS
 
 
 def test_names_of_coordinators() -> None:

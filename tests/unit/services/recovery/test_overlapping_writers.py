@@ -45,27 +45,16 @@ def write_on(store: MemoryStore) -> None:
     Table(store).clean(properties=FEW)
 
 
+@pytest.mark.parametrize("is_default", [False, True], ids=["of its commit", "the default: all rows that are there"])
 @pytest.mark.parametrize("table_type", TYPES)
-def test_the_default_keeps_all_rows_that_are_there(table_type: str) -> None:
+def test_a_savepoint_names_the_files_of_the_moment(table_type: str, is_default: bool) -> None:
     store = overlapped(table_type)
-    last, _ = last_and_first(store)
-    rows = rows_of(store)
-    done = Table(store).savepoint()
-    assert done.instant == last
+    last, first = last_and_first(store)
+    rows = rows_of(store) if is_default else {"a": (1, "sf"), "b": (3, "nyc")}
+    done = Table(store).savepoint(None if is_default else first)
+    assert done.instant == (last if is_default else first)
     write_on(store)
-    Table(store).restore(last)
-    assert rows_of(store) == rows
-    check_tidy(store)
-
-
-@pytest.mark.parametrize("table_type", TYPES)
-def test_a_savepoint_names_the_files_of_the_moment_of_its_commit(table_type: str) -> None:
-    store = overlapped(table_type)
-    _, first = last_and_first(store)
-    rows = {"a": (1, "sf"), "b": (3, "nyc")}
-    Table(store).savepoint(first)
-    write_on(store)
-    Table(store).restore(first)
+    Table(store).restore(str(done.instant))
     assert rows_of(store) == rows
     check_tidy(store)
 

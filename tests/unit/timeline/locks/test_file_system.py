@@ -138,11 +138,6 @@ def test_it_gets_the_lock_when_it_is_released() -> None:
         assert lock.is_held
 
 
-def test_threads_take_turns() -> None:
-    store = MemoryStore()
-    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1)))
-
-
 def test_a_foreign_lock_is_waited_for_or_expires() -> None:
     for content in (b"", on_another_machine().to_bytes()):
         store = MemoryStore()

@@ -313,11 +313,3 @@ def test_a_last_step_whose_outcome_is_not_known(error: Exception, is_done: bool,
     with pytest.raises(CommitConflictError, match="outcome is not known") as caught, waiter(store) as lock:
         lock.create_last("done", b"1")
     assert caught.value.__cause__ is error
-
-
-def test_options_of_the_lock() -> None:
-    found = LockOptions.of(
-        {"hoodie.write.lock.wait_time_ms": "5"},
-        {"hoodie.write.lock.wait_time_ms": "6", "hoodie.write.lock.filesystem.expire": "2"},
-    )
-    assert (found.wait_ms_max, found.expire_ms, found.retry_ms) == (5, 120_000, 100)

@@ -7,10 +7,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import obstore.store
 import pytest
 
 from hoodie.errors import CommitConflictError, InvalidConfigError, LockTimeoutError, UnsupportedError
-from hoodie.storage import LocalStore, MemoryStore, Store, open_store
+from hoodie.storage import LocalStore, MemoryStore, ObjectStore, Store, StoreSpec, open_store
 from hoodie.storage.paths import one_spelling
 from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks import file_system, in_process, storage_based, zookeeper
@@ -54,9 +55,12 @@ def test_an_in_process_lock_of_a_deleted_holder_and_of_another_process(monkeypat
             held.create_last("done", b"1")
 
 
-def test_threads_take_turns_in_a_process() -> None:
-    store = MemoryStore()
-    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1, provider=in_process.NAME)))
+@pytest.mark.parametrize("name", [file_system.NAME, in_process.NAME, storage_based.NAME, "objects"])
+def test_threads_take_turns(name: str) -> None:
+    store: Store = MemoryStore()
+    if name == "objects":
+        store, name = ObjectStore(obstore.store.MemoryStore(), StoreSpec("s3://not/there")), storage_based.NAME
+    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1, retry_ms_max=2, provider=name)))
 
 
 @pytest.mark.parametrize("name", ["", file_system.NAME, in_process.NAME])
@@ -133,6 +137,9 @@ def test_the_options_of_a_call_win_over_those_of_the_table() -> None:
     found = LockOptions.of({PROVIDER: in_process.NAME}, {PROVIDER: file_system.NAME, "hoodie.table.name": "t"})
     assert found.provider == in_process.NAME
     assert found.settings["hoodie.table.name"] == "t"
+    wait, expire = "hoodie.write.lock.wait_time_ms", "hoodie.write.lock.filesystem.expire"
+    found = LockOptions.of({wait: "5"}, {wait: "6", expire: "2"})
+    assert (found.wait_ms_max, found.expire_ms, found.retry_ms) == (5, 120_000, 100)
     found = LockOptions.of(
         {
             "hoodie.write.lock.max_wait_time_ms_between_retry": "16000",

@@ -15,7 +15,6 @@ from hoodie.timeline import LockOptions, TableLock
 from hoodie.timeline.locks.provider import LockSite
 from hoodie.timeline.locks.storage_based import NAME, StorageBasedLock
 from hoodie.timeline.owner import Owner
-from tests.unit.timeline.writers import take_turns
 
 PATH = ".hoodie/.locks/table_lock.json"
 NOW = 1_700_000_000_000
@@ -202,10 +201,6 @@ def test_a_holder_renews_its_lock() -> None:
     assert not provider.is_held(owner)
     provider.give_back(owner)
     assert store.read(PATH) == of_a_jvm(clock.ms + 1)
-
-
-def test_threads_take_turns(store: Store) -> None:
-    take_turns(lambda: TableLock(store, LockOptions(retry_ms=1, retry_ms_max=2, provider=NAME)))
 
 
 def test_a_failed_put_leaves_no_lock() -> None:
