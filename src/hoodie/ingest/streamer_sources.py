@@ -29,11 +29,21 @@ class Given:
     comments: list[str] = field(default_factory=list)
     flow: dict[str, Any] = field(default_factory=dict)
     job: dict[str, Any] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict, init=False)
+    """Keys of the properties that were taken, by their names behind the prefix."""
 
     def take(self, name: str) -> str | None:
         """Take a property by its name behind `hoodie.streamer.`; the older name of it is read too."""
-        found = [self.properties.pop(f"{prefix}{name}", None) for prefix in (STREAMER, OLD)]
-        return next((value for value in found if value is not None), None)
+        keys = [key for key in (f"{STREAMER}{name}", f"{OLD}{name}") if key in self.properties]
+        values = [self.properties.pop(key) for key in keys]
+        if not keys:
+            return None
+        self._keys[name] = keys[0]
+        return values[0]
+
+    def key(self, name: str) -> str:
+        """Return the key of a property that was taken, as the user wrote it; the newer key if it was not given."""
+        return self._keys.get(name, f"{STREAMER}{name}")
 
     def take_all(self, prefix: str) -> dict[str, str]:
         """Take the properties that begin so behind `hoodie.streamer.`, by the rest of their names."""
@@ -57,16 +67,16 @@ class Given:
         """Take properties that have no equivalent, and take down those that are given."""
         for name in names:
             if self.take(name):
-                self.comment(f"{STREAMER}{name}", reason)
+                self.comment(self.key(name), reason)
 
     def set_limit(self, *names: str) -> None:
         """Take the limit of a batch: an option of the command line, or one of the properties.
 
         Raises: InvalidConfigError if it is no whole number.
         """
-        limits = {"--source-limit": self.option("source-limit")}
-        limits |= {f"{STREAMER}{name}": self.take(name) for name in names}
-        if given := [(key, text) for key, text in limits.items() if text]:
+        limits = [("--source-limit", self.option("source-limit"))]
+        limits += [(self.key(name), text) for name in names if (text := self.take(name))]
+        if given := [(key, text) for key, text in limits if text]:
             self.flow["limit"] = whole_number(*given[0])
 
     def option(self, name: str) -> str | None:
@@ -106,7 +116,7 @@ def _files(given: Given, name: str) -> dict[str, Any]:
     csv = given.take_all("csv.")
     if kind == "csv":
         if csv.pop("header", "false").lower() != _TRUE:
-            given.comment(f"{STREAMER}csv.header", "files of CSV need a line with the names of the columns")
+            given.comment(given.key("csv.header"), "files of CSV need a line with the names of the columns")
         source["options"] = csv
     if limit := given.option("source-limit"):
         source["bytes_max"] = whole_number("--source-limit", limit)
@@ -130,7 +140,8 @@ def _kafka(given: Given, name: str) -> dict[str, Any]:
     }
     if given.is_true("source.kafka.append.offsets"):
         source["metadata_columns"] = True
-        given.comment(f"{STREAMER}source.kafka.append.offsets", "metadata_columns has other names than JVM Hudi's")
+        about = "metadata_columns has other names than JVM Hudi's"
+        given.comment(given.key("source.kafka.append.offsets"), about)
     given.set_limit("kafka.source.maxEvents")
     source["schema_file"] = given.take("schemaprovider.source.schema.file")
     if kind == "avro":
@@ -179,7 +190,7 @@ def _hudi(given: Given, _name: str) -> dict[str, Any]:
     is_latest |= given.take(f"{prefix}missing.checkpoint.strategy") == "READ_LATEST"
     again = given.properties.pop("hoodie.datasource.read.incr.fallback.fulltablescan.enable", "").lower() == _TRUE
     if limit := given.take(f"{prefix}num_instants"):
-        given.flow["limit"] = whole_number(f"{STREAMER}{prefix}num_instants", limit)
+        given.flow["limit"] = whole_number(given.key(f"{prefix}num_instants"), limit)
     names = ("drop.all.meta.fields.from.source", "partition.fields", "partition.extractor.class")
     given.refuse("rows come without the metadata columns of their table", *(f"{prefix}{name}" for name in names))
     return {
@@ -191,28 +202,34 @@ def _hudi(given: Given, _name: str) -> dict[str, Any]:
 
 
 def _jdbc(given: Given, _name: str) -> dict[str, Any]:
-    extra = {key.lower(): value for key, value in given.take_all(_EXTRA).items()}
+    options = given.take_all(_EXTRA)
+    extra = {name.lower(): value for name, value in options.items()}
+    keys = {name.lower(): given.key(f"{_EXTRA}{name}") for name in options}
+
+    def number(name: str) -> int:
+        return whole_number(keys.get(name, name), extra.pop(name, "0"))
+
     names = {"url": "jdbc.url", "table": "jdbc.table.name", "user": "jdbc.user", "driver": "jdbc.driver.class"}
     source: dict[str, Any] = {
         "kind": "jdbc",
         **given.take_each(names),
         "partition_column": extra.pop("partitioncolumn", ""),
-        "partitions": whole_number(f"{STREAMER}{_EXTRA}numpartitions", extra.pop("numpartitions", "0")),
-        "fetch_size": whole_number(f"{STREAMER}{_EXTRA}fetchsize", extra.pop("fetchsize", "0")),
+        "partitions": number("numpartitions"),
+        "fetch_size": number("fetchsize"),
     }
     if not source["partition_column"]:
         source["partitions"] = 0
     column = given.take("jdbc.table.incr.column.name")
     source["column"] = column if given.is_true("jdbc.incr.pull") else ""
-    for key in ("jdbc.password", "jdbc.password.file"):
-        if given.take(key) is not None:
+    for name in ("jdbc.password", "jdbc.password.file"):
+        if given.take(name) is not None:
             source["password"] = "${JDBC_PASSWORD}"
-            given.comment(f"{STREAMER}{key}", "set the environment variable JDBC_PASSWORD")
+            given.comment(given.key(name), "set the environment variable JDBC_PASSWORD")
     about = "a flow goes on from its place or fails; rows are not cached"
     given.refuse(about, "jdbc.incr.fallback.to.full.fetch", "jdbc.storage.level")
-    for key in ("lowerbound", "upperbound"):
-        if extra.pop(key, None):
-            given.comment(f"{STREAMER}{_EXTRA}{key}", "the bounds of each batch are taken from its rows")
+    for name in ("lowerbound", "upperbound"):
+        if extra.pop(name, None):
+            given.comment(keys[name], "the bounds of each batch are taken from its rows")
     given.set_limit()
     return {**source, "options": extra}
 
@@ -244,7 +261,7 @@ def transform_options(given: Given) -> list[dict[str, Any]]:
             option, key = ("query", "transformer.sql") if "Query" in name else ("file", "transformer.sql.file")
             found.append({"kind": "sql", option: given.take(f"{key}{suffix}") or given.take(key) or ""})
         if name == "SqlFileBasedTransformer":
-            given.comment(f"{STREAMER}transformer.sql.file", "of several statements in the file, a query alone is run")
+            given.comment(given.key("transformer.sql.file"), "of several statements in the file, a query alone is run")
         elif name == "FlatteningTransformer":
             found.append({"kind": "flatten"})
         elif name not in ("SqlQueryBasedTransformer", "ChainedTransformer"):

@@ -139,8 +139,17 @@ def test_databases() -> None:
     assert [line.partition(":")[0] for line in comments(text)[2:]] == [
         "hoodie.streamer.jdbc.password",
         "hoodie.streamer.jdbc.incr.fallback.to.full.fetch",
-        "hoodie.streamer.jdbc.extra.options.lowerbound",
+        "hoodie.streamer.jdbc.extra.options.lowerBound",
     ]
+
+
+def test_comments_have_the_keys_of_the_file() -> None:
+    prefix = "hoodie.deltastreamer."
+    keys = [f"{prefix}{name}" for name in ("jdbc.password", "jdbc.storage.level", "jdbc.extra.options.upperBound")]
+    text = job_text("".join(f"{key}=x\n" for key in keys), {"--source-class": ["JdbcSource"]})
+    assert [line.partition(":")[0] for line in comments(text)[2:]] == keys
+    key = f"{prefix}source.kafka.append.offsets"
+    assert f"# {key}: " in job_text(f"{key}=true", {"--source-class": ["JsonKafkaSource"]})
 
 
 def test_a_query() -> None:
@@ -252,8 +261,11 @@ def test_what_no_job_can_be_made_of() -> None:
         ("JsonDFSSource", "--source-limit"),
         ("JsonKafkaSource", "--source-limit"),
         ("JsonKafkaSource", "hoodie.streamer.kafka.source.maxEvents"),
+        ("JsonKafkaSource", "hoodie.deltastreamer.kafka.source.maxEvents"),
         ("HoodieIncrSource", "hoodie.streamer.source.hoodieincr.num_instants"),
+        ("HoodieIncrSource", "hoodie.deltastreamer.source.hoodieincr.num_instants"),
         ("JdbcSource", "hoodie.streamer.jdbc.extra.options.numpartitions"),
+        ("JdbcSource", "hoodie.deltastreamer.jdbc.extra.options.numPartitions"),
         ("JdbcSource", "hoodie.streamer.jdbc.extra.options.fetchsize"),
     ],
 )
