@@ -31,7 +31,10 @@ class Part(Flag):
     LOGGED = auto()
     """The rows that replace rows of the base file, and the rows whose keys only logs contain."""
     SUPERSEDED = auto()
-    """The positions in the base file of the rows that logs replace or delete: tables with the column POSITION alone."""
+    """The positions in the base file of the rows that logs replace or delete: tables with the column POSITION alone.
+
+    Not together with `BASE`.
+    """
 
 
 class MergeResult:

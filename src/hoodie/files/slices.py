@@ -149,7 +149,7 @@ def latest_slices(
 
 @dataclass(slots=True)
 class _PartitionFiles:
-    """The committed files of one partition, up to a requested time, by file id."""
+    """The committed files of one partition by file id: all, or those up to a requested time."""
 
     partition_path: str
     timeline: Timeline

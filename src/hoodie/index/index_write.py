@@ -100,7 +100,10 @@ class IndexWrite(IndexUpdate):
             update.retract(slices, folder)
 
     def refresh(self, now: TableView, metadata: CommitMetadata) -> None:
-        """See `IndexUpdate`. Raises: CommitConflictError too if the rule that places rows changed."""
+        """See `IndexUpdate`.
+
+        Raises: CommitConflictError too if the table got an external index, or another rule that places rows.
+        """
         found = _external(now.config)
         if found is not None and found is not self.external:
             raise CommitConflictError(

@@ -71,7 +71,10 @@ class IndexKind:
     def stored_properties(
         self, properties: Mapping[str, str], *, moves_by_default: bool = True, record_key: Sequence[str] = ()
     ) -> dict[str, str]:
-        """Return the index properties that a new table with these properties stores. JVM writers obey them too."""
+        """Return the index properties that a new table with these properties stores. JVM writers obey them too.
+
+        Raises: InvalidConfigError as `own_properties`.
+        """
         found = {indexes.INDEX_TYPE_KEY: self.types[0]} if self.stores_type else {}
         found |= self.own_properties(properties, record_key)
         found |= dict.fromkeys((switch.key for switch in self.switches), "true")

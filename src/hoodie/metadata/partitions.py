@@ -123,7 +123,7 @@ def _fill_times(folder: MetadataFolder, wanted: int, table: DataTable, timeline:
 
 
 def initial_time(metadata_timeline: Timeline, *, clock: InstantClock, data_timeline: Timeline) -> str:
-    """Return the instant that fills a new partition: an unused counter of 17 digits, or a time after all.
+    """Return the instant that fills a new partition: an unused counter of 17 digits, or a time after all instants.
 
     The counter must not be used after instants were archived: the active timeline would begin at zero again, and files
     of archived instants would count as files of instants that never completed.

@@ -57,8 +57,11 @@ class PartitionPruning:
             return None
         try:
             where.row_filter(schema)
+        except (UnsupportedError, SchemaMismatchError):
+            return None
+        try:
             key_generator = table_key_generator(view.config)
-        except (UnsupportedError, SchemaMismatchError, InvalidConfigError):
+        except (UnsupportedError, InvalidConfigError):
             return None
         return cls(where, schema, key_generator, fields, view.config.bootstrap_base_path is not None)
 

@@ -165,9 +165,9 @@ class _Pulse:
     content: bytes
     valid_ms: int
     now_ms: Callable[[], int]
-    """The clock that a machine shares with others: it has the time for which a virtual machine was paused, once set."""
+    """The clock that a machine shares with others. It counts pauses of a virtual machine, once it is set."""
     elapsed_ms: Callable[[], int]
-    """The clock that cannot be set: it has the time for which this machine was suspended."""
+    """The clock that cannot be set. It counts the time for which this machine was suspended."""
     was_written: bool = False
     _ended: bool = False
     _last_ms: tuple[int, int] = (0, 0)

@@ -71,7 +71,7 @@ class CommitFacts:
 
 
 def sum_written(stats: Iterable[WriteStat], *, rows_enough: int) -> tuple[int, int]:
-    """Add up the rows and bytes of base files: at least 256 files and `rows_enough` rows, if there are so many."""
+    """Add up the rows and bytes of base files: at least `_FILES_SUMMED` files and `rows_enough` rows, if so many."""
     rows = size_bytes = 0
     for count, stat in enumerate(stats):
         if count >= _FILES_SUMMED and rows >= rows_enough:
@@ -189,9 +189,9 @@ class CommitCache:
         self.found: dict[str, Findings] = {}
 
     def follow(self, timeline: Timeline) -> int:
-        """Return a number of the table that the folder has by its timeline now.
+        """Return a number that changes when the folder has another table than at the last call, by its timeline now.
 
-        If the last timeline was of another table, everything is forgotten, and the number is another one.
+        Then everything is forgotten.
         """
         with self._lock:
             if self._timeline is not None and _is_of_another_table(self._timeline, timeline):

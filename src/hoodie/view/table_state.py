@@ -148,7 +148,7 @@ class TableState:
         with self.lock:
             known = self._of_calls.get(frozenset(given.items()))
             if known is None:
-                # What was read of the table is read again: the timeline of the new state does not show a dropped table.
+                # What was read of the table is read again: another version may have its timeline in another folder.
                 fresh: dict[str, Any] = dict.fromkeys(("metadata_table", "columns", "expiry", "unbuildable"))
                 fresh["has_archive"] = False
                 known = replace(self, lock_options={**self.lock_options, **given}, **fresh)

@@ -111,9 +111,9 @@ def _with_records(content: bytes, requested_time: str) -> Iterator[WriteStat]:
 WHOLE_BYTES_MAX = 4 * 1024 * 1024
 """Files up to this size are read whole."""
 KEPT_BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of such files that are kept until their blocks are needed; blocks of other files are read again."""
+"""Bytes of small files that are kept until their blocks are needed; blocks of other files are read again."""
 WINDOW_BYTES = 64 * 1024
-"""Bytes that one read of other files returns."""
+"""Bytes that one read of a file without kept bytes returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

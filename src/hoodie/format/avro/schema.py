@@ -212,7 +212,7 @@ class _Reader:
         if isinstance(avro, list):
             return self._union(avro, namespace, path)
         if isinstance(avro, str):
-            return _PRIMITIVES.get(avro) or self._reference(avro, namespace), False
+            return _PRIMITIVES.get(avro) or self._reference(avro, namespace, path), False
         kind = avro.get("type")
         if isinstance(kind, dict | list):
             return self.read(kind, namespace=namespace, path=path)
@@ -227,7 +227,7 @@ class _Reader:
         if avro.get("logicalType") == "decimal":
             return _decimal(avro, path), False
         logical = _LOGICAL.get((kind, avro.get("logicalType", "")))
-        return logical or _PRIMITIVES.get(kind) or self._reference(kind, namespace), False
+        return logical or _PRIMITIVES.get(kind) or self._reference(kind, namespace, path), False
 
     def _union(self, branches: list[Any], namespace: str, path: str) -> tuple[pa.DataType, bool]:
         others = [branch for branch in branches if branch != "null"]
@@ -260,9 +260,12 @@ class _Reader:
         metadata = {DOC: doc.encode()} if isinstance(doc, str) and doc else None
         return pa.field(avro["name"], data_type, nullable=nullable, metadata=metadata)
 
-    def _reference(self, name: str, namespace: str) -> pa.DataType:
+    def _reference(self, name: str, namespace: str, path: str) -> pa.DataType:
         full_name = name if "." in name else f"{namespace}.{name}".lstrip(".")
-        return self.named.get(full_name) or self.named[name]
+        found = self.named.get(full_name) or self.named.get(name)
+        if found is None:
+            raise UnsupportedError(f"column {path!r}: {name!r} is not a known Avro type")
+        return found
 
 
 def _decimal(avro: Mapping[str, Any], path: str) -> pa.DataType:

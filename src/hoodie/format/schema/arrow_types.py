@@ -217,7 +217,10 @@ def blanks(kind: pa.DataType, length: int, *, is_null: bool) -> pa.Array:
 
 
 def offsets_of(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Return where the texts, byte strings or lists of a column begin, and at last where the last one ends."""
+    """Return where the values of a column begin, and at last where the last one ends.
+
+    The column has texts, byte strings or lists with offsets of 32 bits, or large byte strings.
+    """
     kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     places = np.frombuffer(column.buffers()[1], kind)[column.offset : column.offset + len(column) + 1]
     return places.astype(np.int64, copy=False)

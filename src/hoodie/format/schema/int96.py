@@ -18,7 +18,7 @@ def int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
 
 
 def with_utc(kind: pa.DataType) -> pa.DataType:
-    """Return the type with UTC as the zone of all timestamps, at any depth.
+    """Return the type with UTC as the zone of all timestamps, at any depth; keys of maps stay.
 
     >>> with_utc(pa.list_(pa.timestamp("us")))
     ListType(list<item: timestamp[us, tz=UTC]>)
@@ -27,7 +27,7 @@ def with_utc(kind: pa.DataType) -> pa.DataType:
 
 
 def without_zone(kind: pa.DataType) -> pa.DataType:
-    """Return the type without the zones of timestamps, at any depth.
+    """Return the type without the zones of timestamps, at any depth; keys of maps stay.
 
     >>> without_zone(pa.timestamp("us", "UTC"))
     TimestampType(timestamp[us])

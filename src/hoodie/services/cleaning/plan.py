@@ -54,9 +54,10 @@ class Needed:
 def obsolete_slices(
     histories: Sequence[Sequence[FileSlice]], options: CleanOptions, earliest: str, needed: Needed
 ) -> list[FileSlice]:
-    """Return the file slices of a partition to delete, of all the slices of each file group, newest first.
+    """Return the file slices of a partition to delete.
 
-    `earliest` is the requested time of the earliest commit to retain; it is not used by KEEP_LATEST_FILE_VERSIONS.
+    `histories` are all slices of each file group, newest first. `earliest` is the requested time of the earliest commit
+    to retain; it is not used by KEEP_LATEST_FILE_VERSIONS.
     """
     return [
         found

@@ -172,6 +172,11 @@ _MALFORMED = {
 }
 
 
+def test_null_as_an_object_is_no_type_of_a_column() -> None:
+    with pytest.raises(UnsupportedError, match="'null' is not a known Avro type"):
+        avro_to_arrow(json.dumps(_record(["null", {"type": "null"}], "long")))
+
+
 @pytest.mark.parametrize("case", _BEYOND)
 def test_schemas_beyond_the_limits_are_refused_wherever_they_are_decoded(case: str) -> None:
     schema, reason = _BEYOND[case]
