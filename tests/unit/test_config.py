@@ -32,6 +32,11 @@ def test_every_option_is_known() -> None:
     assert elsewhere == {"write/create.py"}, "options of other modules would be read, but refused as unknown"
 
 
+def test_a_refused_key_is_not_advised() -> None:
+    with pytest.raises(InvalidConfigError, match=r"unknown option 'hoodie.table.type'; hoodie.config.OPTIONS lists"):
+        check_options({"hoodie.table.type": "MERGE_ON_READ"})
+
+
 def test_the_growth_factor_of_the_record_index_is_an_option_of_every_call() -> None:
     check_options({"hoodie.metadata.record.index.growth.factor": "1.5"})
 

@@ -56,7 +56,7 @@ def did_you_mean(unknown: Iterable[str], known: Iterable[str]) -> str:
         near = difflib.get_close_matches(key, listed, 1, _NEAR if "." in key else _NEAR_WORD)
         if not near and "." in key:
             names = difflib.get_close_matches(key.lower(), hudi_options(), 1, _NEAR)
-            near = [hudi_options()[name].key for name in names]
+            near = [hudi_options()[name].key for name in names if hudi_options()[name].key != key]
         found += near
     return f"did you mean {', '.join(map(repr, found))}?" if found else ""
 
