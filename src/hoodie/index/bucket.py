@@ -259,7 +259,7 @@ class BucketIndex(Index):
         ]
         engine = request.engine_for(sum(run.rows for run in request.runs) * _KEY_BYTES)
         hits = [hit for found in engine.run(assign, tasks) for hit in found]
-        current = {(file_slice.partition_path, file_slice.file_id) for file_slice in slices}
+        current = {file_slice.group for file_slice in slices}
         merges = request.purpose is Purpose.MERGE
         is_met = [merges and (hit.partition_path, hit.file_id) in current for hit in hits]
         self.placed = tuple(hit for hit, met in zip(hits, is_met, strict=True) if not met)

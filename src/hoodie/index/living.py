@@ -39,7 +39,7 @@ def living_hits(
     Memory: two bytes for each staged row, and 8 for each hit in question. Merged records are read only of the file
     groups that have logs and such a row.
     """
-    logged = {(found.partition_path, found.file_id): found for found in slices if found.log_files}
+    logged = {found.group: found for found in slices if found.log_files}
     if search.is_global or not any((hit.partition_path, hit.file_id) in logged for hit in hits):
         return tuple(hits)
     asked = np.ones(_end(hits), np.bool_) if request.purpose is Purpose.ADD else _in_several(store, hits)
@@ -120,7 +120,7 @@ def _find_dead(
     is_dead = np.ones(len(keys), np.bool_)
     for stored in read_file_slice(store, task.file_slice, read):
         is_dead &= ~np.asarray(pc.is_in(keys, value_set=stored[RECORD_KEY].combine_chunks()))
-    dead, group = ordinals[is_dead], (task.file_slice.partition_path, task.file_slice.file_id)
+    dead, group = ordinals[is_dead], task.file_slice.group
     return write_hits(store, f"{task.output}-{context.attempt}.arrow", [(*group, dead, np.zeros(len(dead), np.int8))])
 
 

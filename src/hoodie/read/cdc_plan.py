@@ -57,7 +57,7 @@ def _logged_groups(config: TableConfig, commit: CommitMetadata) -> tuple[dict[_G
         return files, new
     stats: dict[_Group, list[WriteStat]] = {}
     for stat in commit.write_stats():
-        stats.setdefault((stat.partition_path or "", stat.file_id), []).append(stat)
+        stats.setdefault(stat.group, []).append(stat)
     for group, found in stats.items():
         first = found[0]
         if len(found) > 1 or BaseFileName.parse(name_of(first.path or "")) is None:
@@ -283,12 +283,8 @@ def _of_commit(
 
     `names` are the columns of the images to read; `stored` is how files differ from `schema`.
     """
-    written = {(stat.partition_path or "", stat.file_id) for stat in commit.write_stats()}
-    gone = {
-        (path, file_id)
-        for path, file_ids in (commit.partition_to_replace_file_ids or {}).items()
-        for file_id in file_ids
-    }
+    written = {stat.group for stat in commit.write_stats()}
+    gone = commit.replaced_groups()
     partitions = {path for path, _ in written | gone}
     # A log compares names of columns with the table's, not their ids.
     has_names = not stored.names_at(instant.requested_time)
@@ -338,7 +334,7 @@ def _late_scans(schema: pa.Schema, old: ScanPlan, new: ScanPlan) -> tuple[SliceS
 def _slices(view: TableView, partitions: set[str]) -> dict[tuple[str, str], FileSlice]:
     found = list_slices(view, partitions)
     check_formats(view, found)
-    return {(one.partition_path, one.file_id): one for one in found}
+    return {one.group: one for one in found}
 
 
 def _scan_plan(

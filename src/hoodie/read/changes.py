@@ -224,7 +224,7 @@ def _plan(
     groups = {group for found in chosen for group in _written(view.commit_metadata(found))}
     for _, commit in view.archived_commits(archived):
         groups |= _written(commit)
-    slices = tuple(found for found in scan.slices if (found.partition_path, found.file_id) in groups)
+    slices = tuple(found for found in scan.slices if found.group in groups)
     instants = frozenset(instant.requested_time for instant in (*archived, *chosen))
     return ChangesPlan(
         scan=dataclasses.replace(scan, slices=slices, instants=instants),
@@ -249,7 +249,7 @@ def writes_of_span(
 
 def _written(commit: CommitMetadata) -> set[tuple[str, str]]:
     """Return the file groups that a commit wrote, as partition path and file id."""
-    return {(stat.partition_path or "", stat.file_id) for stat in commit.write_stats()}
+    return {stat.group for stat in commit.write_stats()}
 
 
 def completed_between(view: TableView, since: When | None, until: When | None) -> list[Instant]:

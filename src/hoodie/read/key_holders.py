@@ -54,7 +54,7 @@ class KeyHolders:
 
     def among(self, slices: list[FileSlice]) -> list[FileSlice]:
         """Return the slices of these file groups; an index entry may name a file group that no longer exists."""
-        return [file_slice for file_slice in slices if (file_slice.partition_path, file_slice.file_id) in self.groups]
+        return [file_slice for file_slice in slices if file_slice.group in self.groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def locate(view: TableView, keys: pa.StringArray, *, as_of: str | None = None) -
     if found is None:
         return None
     partitions = {path for path, _ in found.groups}
-    current = {(part.partition_path, part.file_id) for part in list_slices(view, partitions, as_of=as_of)}
+    current = {part.group for part in list_slices(view, partitions, as_of=as_of)}
     check_still_there(view, as_of)
     return only_in(found, frozenset(current))
 

@@ -59,7 +59,7 @@ class FileGroupLookUp:
         state = index_for_reads(view, as_of=as_of)
         if state is None:
             return None
-        current = frozenset((found.partition_path, found.file_id) for found in list_slices(view, as_of=as_of))
+        current = frozenset(found.group for found in list_slices(view, as_of=as_of))
         check_still_there(view, as_of)
         return cls(view.store.spec, state, current)
 

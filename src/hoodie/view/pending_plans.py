@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from hoodie.errors import CorruptFileError, InstantNotFoundError
 from hoodie.files.markers import read_markers
@@ -45,10 +46,7 @@ def groups_being_clustered(view: TableView) -> Mapping[FileGroup, Instant]:
 
 
 def compactions_by_group(view: TableView) -> dict[FileGroup, str]:
-    """Return the file groups in pending compactions and log compactions, each with the instant of its plan.
-
-    No other plan may contain them.
-    """
+    """Return the file groups in pending compactions and log compactions, each with the instant of its plan."""
     groups: dict[FileGroup, str] = {}
     for instant in view.timeline.pending().instants:
         if instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
@@ -56,6 +54,11 @@ def compactions_by_group(view: TableView) -> dict[FileGroup, str]:
             for found in plan.operations if plan else ():
                 groups[found.partition_path, found.file_id] = instant.requested_time
     return groups
+
+
+def planned_groups(view: TableView) -> AbstractSet[FileGroup]:
+    """Return the file groups in pending plans of table services; no further plan may contain them."""
+    return compactions_by_group(view).keys() | groups_being_clustered(view).keys()
 
 
 def input_files(view: TableView, instant: Instant) -> dict[str, set[str]]:

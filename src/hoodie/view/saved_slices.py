@@ -88,7 +88,7 @@ class SavedSnapshot:
         Raises: HistoryLostError; CorruptFileError.
         """
         named = named_groups(read_savepoint(self.view, self.savepoint).files)
-        found = {(part.partition_path, part.file_id): part for part in slices}
+        found = {part.group: part for part in slices}
         for group in sorted({*named, *found}):
             if (partitions is None or group[0] in partitions) and not self._is_whole(
                 found.get(group), named.get(group, ())

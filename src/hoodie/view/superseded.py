@@ -39,7 +39,7 @@ def lost_before(
     at once, and one of the plan of a service. What archived writes did is not known, nor what one did whose file does
     not parse.
     """
-    found = {(one.partition_path, one.file_id): one for one in slices}
+    found = {one.group: one for one in slices}
     gone, lost, ended, written = view.replaced_file_ids(as_of), set[str](), set[FileGroup](), set[FileGroup]()
     for write in _read(view, [one for one in later if one.requested_time not in view.archived_later]):
         written |= write.groups

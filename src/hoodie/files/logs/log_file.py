@@ -45,7 +45,7 @@ class LogNames:
         """
         if not self.has_base_instant:
             return LogFileName(found.file_id, instant_time, _FIRST_VERSION, attempt.write_token)
-        base_time = self.compacted.get((found.partition_path, found.file_id), found.base_instant_time)
+        base_time = self.compacted.get(found.group, found.base_instant_time)
         names = (log.name for log in found.log_files)
         token = write_token(attempt.partition, int(instant_time[-_TIME_OF_DAY_DIGITS:]), attempt.attempt)
         return LogFileName(found.file_id, base_time, next_version(names, base_time), token)

@@ -64,8 +64,8 @@ def changes_of(metadata: CommitMetadata, current: Iterable[FileSlice]) -> list[F
         for file_id in file_ids
     ]
     for stat in metadata.write_stats():
-        group = (stat.partition_path or "", stat.file_id)
-        changes.append(FileGroupChange(*group, before.get(group), _with_file(before.get(group), stat)))
+        older = before.get(stat.group)
+        changes.append(FileGroupChange(*stat.group, older, _with_file(older, stat)))
     return changes
 
 
@@ -127,7 +127,7 @@ def _without(keys: pa.StringArray, others: pa.StringArray) -> pa.StringArray:
 
 
 def _by_group(slices: Iterable[FileSlice]) -> dict[tuple[str, str], FileSlice]:
-    return {(file_slice.partition_path, file_slice.file_id): file_slice for file_slice in slices}
+    return {file_slice.group: file_slice for file_slice in slices}
 
 
 def _with_file(before: FileSlice | None, stat: WriteStat) -> FileSlice:

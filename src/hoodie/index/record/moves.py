@@ -42,7 +42,7 @@ def tagged_by_entries(view: TableView, request: TagRequest, parts: Sequence[Tagg
     found = [hit for part in parts for hit in part.hits]
     partitions = {run.partition_path for run in request.runs} | {hit.partition_path for hit in found}
     slices = tuple(list_slices(view, partitions))
-    current = {(file_slice.partition_path, file_slice.file_id): file_slice for file_slice in slices}
+    current = {file_slice.group: file_slice for file_slice in slices}
     hits = [hit for hit in found if not hit.file_id or (hit.partition_path, hit.file_id) in current]
     if may_move and request.merger.ordering_columns:
         hits = _drop_older_moves(view, request, hits, current)

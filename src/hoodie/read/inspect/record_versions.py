@@ -173,7 +173,7 @@ class _Search:
         view, as_of = (self.view, None) if instant is None else view_as_of(self.view, instant.requested_time)
         wanted = {RECORD_KEY: [self.key], **({} if self.partition is None else {PARTITION_PATH: [self.partition]})}
         plan = plan_keys(view, pa.table(wanted), as_of=as_of)
-        own = tuple(found for found in plan.slices if (found.partition_path, found.file_id) == self.group)
+        own = tuple(found for found in plan.slices if found.group == self.group)
         rows = [*rows_of(read_table(replace(plan, slices=own or plan.slices)))]
         if not rows and own:
             rows = [*rows_of(read_table(replace(plan, slices=tuple(s for s in plan.slices if s not in own))))]

@@ -36,7 +36,7 @@ from hoodie.services.clustering.plan import (
 from hoodie.services.clustering.sorting import check_order
 from hoodie.timeline import Action
 from hoodie.view.listing import list_files
-from hoodie.view.pending_plans import compactions_by_group, groups_being_clustered
+from hoodie.view.pending_plans import planned_groups
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -141,7 +141,7 @@ def clustering_advice(view: TableView) -> SmallFiles:
     """
     if not is_clusterable(view):
         return SmallFiles()
-    busy = compactions_by_group(view).keys() | groups_being_clustered(view).keys()
+    busy = planned_groups(view)
     return small_files(list_slices(view), busy, PlanLimits.of(view.config.raw))
 
 
@@ -161,7 +161,7 @@ def plan_of(view: TableView, properties: Mapping[str, str], *, is_incremental: b
         uri=view.store.uri,
         missing=frozenset(examined if changed is None else changed) - set(chosen),
     )
-    busy = compactions_by_group(view).keys() | groups_being_clustered(view).keys()
+    busy = planned_groups(view)
     return plan_clustering(list_slices(view, chosen) if chosen else [], busy, request_)
 
 

@@ -38,7 +38,7 @@ from hoodie.records.merging.fold import FoldRule, LogFold, VersionKind
 from hoodie.services.compaction.plan import check_compactable
 from hoodie.storage import Store, StoreSpec, open_store
 from hoodie.timeline import Action
-from hoodie.view.pending_plans import compactions_by_group, groups_being_clustered
+from hoodie.view.pending_plans import planned_groups
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -78,7 +78,7 @@ def schedule_log_compaction(state: TableState, *, blocks_min: int | None = None)
         return None
     with TableView.locked(state, finishes_update=True) as view:
         check_no_exclusive_service(view)
-        busy = compactions_by_group(view).keys() | groups_being_clustered(view).keys()
+        busy = planned_groups(view)
         newest = {found.group: found for found in list_slices(view)}
         order = LogOrder(view)
         operations = []

@@ -27,7 +27,7 @@ from hoodie.format.table.call_options import check_texts, effective_options
 from hoodie.format.table.table_config import TableType
 from hoodie.timeline import Action, Instant, Timeline, parse_instant_time
 from hoodie.view.columns import bootstrap_source
-from hoodie.view.pending_plans import FileGroup, compactions_by_group, groups_being_clustered
+from hoodie.view.pending_plans import FileGroup, planned_groups
 from hoodie.view.slices import list_slices
 from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
@@ -279,7 +279,7 @@ def schedule_compaction(
                 f"while no write is pending, found {pending}; plan it when that write has ended. If its writer has "
                 "died, the next write rolls it back"
             )
-        busy = compactions_by_group(view).keys() | groups_being_clustered(view).keys()
+        busy = planned_groups(view)
         plan = plan_compaction(list_slices(view), busy, chosen, limits, extra, partial(_sources, view))
         if not plan.operations:
             return None

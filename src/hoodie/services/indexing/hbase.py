@@ -281,7 +281,7 @@ class _Check:
 
     def _staged_locations(self, stage: EntryStage, slices: Sequence[FileSlice]) -> list[StagedEntries]:
         """Stage the newest committed location of each row of HBase whose file group exists."""
-        current = {(found.partition_path, found.file_id) for found in slices}
+        current = {found.group for found in slices}
         writer = EntryWriter(self.view.store, stage, TaskContext(partition=0, stage=0, attempt=0))
         with HBaseClient(self.settings, rows_per_second(self.settings, 1)) as client:
             scanned = client.scan() if client.has_table() else iter(())

@@ -203,7 +203,7 @@ class IndexFiles:
         self, staged: StagedFileGroups, slices: Iterable[FileSlice], zone: TimelineZone
     ) -> list[RecordLocation]:
         """Return the locations of the entries, with the time of their base file."""
-        times = {(found.partition_path, found.file_id): _instant_ms(found.base_instant_time, zone) for found in slices}
+        times = {found.group: _instant_ms(found.base_instant_time, zone) for found in slices}
         return [RecordLocation(path, file_id, times[path, file_id]) for path, file_id in staged.locations]
 
     def _own_files(self) -> dict[str, FileInfo]:
