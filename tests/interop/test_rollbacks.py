@@ -135,7 +135,7 @@ def test_the_jvm_reads_a_metadata_table_that_a_rollback_built_anew(jvm: Jvm, tmp
 TARGETS = ["completed", "pending"]
 # Where a rollback dies: the operation, a pattern of the end of the path of the call, and whether the call happens.
 DEATHS: Mapping[str, tuple[str, str, CrashPoint]] = {
-    "requested": ("create", r"\.rollback\.requested", CrashPoint.AFTER),
+    "requested": ("move", r"\.rollback\.requested", CrashPoint.AFTER),
     "inflight": ("create", r"\.rollback\.inflight", CrashPoint.AFTER),
     "first file deleted": ("delete", r"\.parquet|\.log\.[^/]*", CrashPoint.AFTER),
     "metadata table rolled back": ("delete", r"\.inflight", CrashPoint.BEFORE),
