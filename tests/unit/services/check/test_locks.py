@@ -12,31 +12,30 @@ from hoodie.table import Table
 from hoodie.timeline.locks import storage_based, zookeeper
 from tests.unit.services.check.wounds import aged, sound
 
-NOW_MS = time.time_ns() // 1_000_000
 HOUR_MS = 3_600_000
 PREPARED = ".hoodie/.locks/prepared-0000"
 
 
-def with_lock(*, is_released: bool, until_ms: int) -> MemoryStore:
+def with_lock(*, is_released: bool, ends_in_ms: int) -> MemoryStore:
     store = aged(sound())
-    lock = storage_based.LockFile(is_released, until_ms, "4b2f")
+    lock = storage_based.LockFile(is_released, time.time_ns() // 1_000_000 + ends_in_ms, "4b2f")
     store.create(f".hoodie/.locks/{storage_based.FILE_NAME}", lock.to_bytes())
     return store
 
 
 @pytest.mark.parametrize(
-    ("is_released", "until_ms", "is_told"),
+    ("is_released", "ends_in_ms", "is_told"),
     [
-        (True, NOW_MS - 50 * HOUR_MS, False),
-        (True, NOW_MS + HOUR_MS, False),
-        (False, NOW_MS + HOUR_MS, False),
-        (False, NOW_MS - 60_000, False),
-        (False, NOW_MS - 2 * HOUR_MS, True),
+        (True, -50 * HOUR_MS, False),
+        (True, HOUR_MS, False),
+        (False, HOUR_MS, False),
+        (False, -60_000, False),
+        (False, -2 * HOUR_MS, True),
     ],
     ids=["released", "released before its end", "held", "just ended", "not released"],
 )
-def test_a_storage_based_lock_is_no_finding(is_released: bool, until_ms: int, is_told: bool) -> None:
-    report = Table(with_lock(is_released=is_released, until_ms=until_ms)).verify()
+def test_a_storage_based_lock_is_no_finding(is_released: bool, ends_in_ms: int, is_told: bool) -> None:
+    report = Table(with_lock(is_released=is_released, ends_in_ms=ends_in_ms)).verify()
     assert report.ok
     assert not report.warnings
     assert ["was not released by the writer 4b2f" in note for note in report.notes] == [True] * is_told
@@ -44,7 +43,7 @@ def test_a_storage_based_lock_is_no_finding(is_released: bool, until_ms: int, is
 
 @pytest.mark.parametrize("is_held", [True, False])
 def test_a_prepared_file_belongs_to_the_holder_of_a_storage_based_lock(is_held: bool) -> None:
-    store = with_lock(is_released=False, until_ms=NOW_MS + HOUR_MS if is_held else NOW_MS - 60_000)
+    store = with_lock(is_released=False, ends_in_ms=HOUR_MS if is_held else -60_000)
     store.create(PREPARED, b"x")
     found = Table(aged(store)).verify().warnings
     assert found == ({} if is_held else {"leftover-lock": 1})
