@@ -14,7 +14,7 @@ from hoodie.config import indexes
 from hoodie.errors import MetadataPartitionMissingError, MetadataTableMissingError
 from hoodie.index import RECORD, index_of_view, lost_record_index
 from hoodie.index.record.building.plan import pending_indexing
-from hoodie.index.record.state import record_index
+from hoodie.index.record.state import record_index_of_write
 from hoodie.services.indexing.rebuild import build_lost_index, finish_dead_build, give_up_lost, rebuild_listing
 from hoodie.timeline import Action
 from hoodie.view.table_view import TableView
@@ -84,7 +84,7 @@ def _missing_files(call: Call, view: TableView) -> _Notes | None:
     if index_of_view(view) is not RECORD:
         return None
     try:
-        view.fact(record_index)  # `RecordIndex.key_stage` uses it
+        view.fact(record_index_of_write)  # `RecordIndex.key_stage` uses it
         return None
     except MetadataTableMissingError:
         done = (*rebuild_listing(call.state), REBUILT_NOTE)

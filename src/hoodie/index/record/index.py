@@ -47,6 +47,7 @@ from hoodie.index.record.state import (
     partitioned_index_if_there,
     record_index,
     record_index_if_there,
+    record_index_of_write,
 )
 from hoodie.index.record.tag import TagTask, tag_file_groups
 from hoodie.index.simple import SimpleIndex
@@ -71,6 +72,8 @@ class RecordIndexUpdate(IndexUpdate):
     _has_files: bool = field(default=False, init=False)
     _switched: frozenset[str] = field(default=frozenset(), init=False)
     """Version 6: the pending builds that had switched their index on when the write began."""
+    _was_exchanged: bool = field(default=False, init=False)
+    """Whether the index was built anew before its state was read, so that no entries are staged."""
 
     def __post_init__(self) -> None:
         """Note the pending builds before the index is read."""
@@ -81,9 +84,18 @@ class RecordIndexUpdate(IndexUpdate):
     def state(self) -> RecordIndexState | None:
         """The index file groups of the global record index when the write began; None without such an index.
 
-        Also None if the whole metadata table is missing: the commit then builds it anew without this index.
+        Also None if the whole metadata table is missing: the commit then builds it anew without this index; and if
+        another index was built since: `refresh` then writes the entries.
+
+        Raises: CommitConflictError as `record_index_of_write`.
         """
-        return self.view.fact(record_index_if_there)
+        try:
+            return self.view.fact(record_index_if_there)
+        except CommitConflictError:
+            self._was_exchanged |= index_was_exchanged(self.view, self.view.refreshed())
+            if self._was_exchanged:
+                return None
+            raise
 
     @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:
@@ -151,7 +163,7 @@ class RecordIndexUpdate(IndexUpdate):
         Raises: CommitConflictError if the index is now a partitioned index, or was exchanged in version 6.
         """
         is_old = now.config.version.log_name_has_base_instant
-        if not index_was_exchanged(self.view, now, self._switched if is_old else None):
+        if not self._was_exchanged and not index_was_exchanged(self.view, now, self._switched if is_old else None):
             return
         self.discard()
         self.stats = ()
@@ -224,7 +236,7 @@ class RecordIndex(Index):
 
     def key_stage(self, merger: RecordMerger) -> KeyStage:
         """Return how to stage keys: by index file group, with the columns that decide which row of a key counts."""
-        state = self.view.fact(record_index)
+        state = self.view.fact(record_index_of_write)
         groups = KeyGroups(len(state.file_groups) if state else self.initial_buckets)
         return KeyStage(groups, merger.batch_ordering)
 

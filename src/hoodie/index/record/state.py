@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hoodie.config.indexes import INDEX_TYPE_KEY
-from hoodie.errors import CorruptFileError, InvalidConfigError, MetadataTableMissingError, UnsupportedError
+from hoodie.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    InvalidConfigError,
+    MetadataTableMissingError,
+    UnsupportedError,
+)
 from hoodie.files.slices import FileSlice
 from hoodie.format.filenames import BaseFileName, LogFileName, parse_data_file
 from hoodie.format.metadata_table.partition_names import RECORD_INDEX
@@ -29,6 +35,10 @@ from hoodie.view.table_state import TableState
 from hoodie.view.table_view import TableView
 
 _TRIES = 3
+
+
+class _FoldedError(UnsupportedError):
+    """The files of the record index do not show the state of the view any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +221,7 @@ class IndexHistory:
             raise self._folded()
 
     def _folded(self) -> UnsupportedError:
-        return UnsupportedError(
+        return _FoldedError(
             f"{self.folder.store.uri('')}: the state of the record index at that time cannot be read, as the index was "
             "built, or compacted and cleaned, since; pass a later time, or read the rows with as_of"
         )
@@ -267,13 +277,25 @@ def partitioned_index(view: TableView) -> Mapping[str, RecordIndexState] | None:
     return partitioned_state(view.state.metadata_folder(view.config), view.whole_timeline())
 
 
+def record_index_of_write(view: TableView) -> RecordIndexState | None:
+    """Return the same as `record_index`, for a write or table service that began with the view.
+
+    Raises: CommitConflictError if the index was built, or compacted and cleaned, since the view was loaded.
+    """
+    try:
+        return record_index(view)
+    except _FoldedError as error:
+        cause = f"the record index of {view.store.uri('')} was built anew, or compacted and cleaned, since this began"
+        raise CommitConflictError(f"{cause}; nothing was committed, try again", retry_cause=cause) from error
+
+
 def record_index_if_there(view: TableView) -> RecordIndexState | None:
-    """Return the same as `record_index`, but None if the whole metadata table is missing.
+    """Return the same as `record_index_of_write`, but None if the whole metadata table is missing.
 
     A write that began without it goes on: its commit builds the metadata table anew.
     """
     try:
-        return record_index(view)
+        return record_index_of_write(view)
     except MetadataTableMissingError:
         return None
 

@@ -9,6 +9,7 @@ import pytest
 import hoodie
 from hoodie.commit.steps import Step
 from hoodie.index.record.building.files import IndexFiles
+from hoodie.index.record.state import record_index_of_write
 from hoodie.table import Table
 from tests.support.index_check import check_index
 from tests.support.steps import ONE_TRY, SleepingWrite, once_at
@@ -28,6 +29,23 @@ def meanwhile(act: Callable[[], object], write: Callable[[], object]) -> None:
     """Run `write`, and `act` between its beginning and its commit."""
     with once_at(Step.BEGUN, act):
         write()
+
+
+def test_an_index_that_is_built_anew_before_it_was_read() -> None:
+    table, other = two_handles()
+
+    def exchange() -> None:
+        """Build an index that also has entries of a later write."""
+        third = Table(other.view().store)
+        meanwhile(lambda: third.bulk_insert(plain(("x", 1, "la"))), lambda: other.index.build("record", buckets=20))
+
+    began = table.view()
+    meanwhile(exchange, lambda: table.cluster(by="ts"))
+    check_index(table.view())
+    assert values_of(table) == [("a", 1, "sf"), ("b", 1, "nyc"), ("x", 1, "la")]
+    with pytest.raises(hoodie.CommitConflictError, match="was built anew") as caught:
+        record_index_of_write(began)  # as an upsert that looks its keys up
+    assert caught.value.retry_cause
 
 
 def keys_of(table: Table) -> list[str]:
