@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tarfile
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -23,6 +24,9 @@ GOLDEN_TABLES = Path(__file__).parent / "golden" / "tables.tar.gz"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Decide where random tests take their data from, and who notes what passed."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in a job that a shell began with `&`. A program inherits this, and would ignore an early Ctrl-C of a test.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     seeds.load_profile(config)
     samples.NOTES.append(not hasattr(config, "workerinput"))
 
