@@ -89,13 +89,15 @@ class RecordIndexUpdate(IndexUpdate):
 
         Raises: CommitConflictError as `record_index_of_write`.
         """
+        if self._was_exchanged:
+            return None
         try:
             return self.view.fact(record_index_if_there)
         except CommitConflictError:
-            self._was_exchanged |= index_was_exchanged(self.view, self.view.refreshed())
-            if self._was_exchanged:
-                return None
-            raise
+            self._was_exchanged = index_was_exchanged(self.view, self.view.refreshed())
+            if not self._was_exchanged:
+                raise
+            return None
 
     @property
     def partitioned_state(self) -> Mapping[str, RecordIndexState] | None:

@@ -178,8 +178,8 @@ def test_memory_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
     table = new_table(rows(range(1)).schema, path=tmp_path, partition_by="p", index="simple", properties=large)
     table.bulk_insert(pa.concat_tables([rows(range(n, n + 1), f"part{n}") for n in range(40)]))
     done = subprocess.run([sys.executable, "-c", _PROBE, str(tmp_path)], capture_output=True, text=True, check=True)
-    # 200 MB, sometimes 270; held together they are 288 MB more.
-    assert max(map(int, done.stdout.split())) < 350_000_000, done.stdout
+    # 180 to 205 MB, once 271 on a busy machine; in one group of all files 359 to 380.
+    assert max(map(int, done.stdout.split())) < 300_000_000, done.stdout
 
 
 def test_a_write_that_began_before_the_build_brings_its_filters() -> None:
